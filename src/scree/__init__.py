@@ -1,0 +1,1 @@
+"""scree: local search for coding agents, over a repository's markdown and its code."""

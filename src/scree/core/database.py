@@ -1,0 +1,222 @@
+"""Open the SQLite files of both halves, and say in one sentence what is wrong with one that cannot be opened.
+
+What this module knows is how to open, how to check, how to migrate and how to store embeddings as bytes; the tables
+belong to the caller. It never deletes a file that it has not proven to be damaged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scree.errors import (
+    DamagedIndexError,
+    LockedIndexError,
+    ReadOnlyIndexError,
+    SchemaError,
+    StorageError,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# How long a statement waits for a lock. In WAL mode readers never wait for the writer and there is one writer, so
+# waiting longer than a checkpoint takes means that a foreign program holds the file.
+BUSY_SECONDS = 2.0
+
+SIDE_FILES = ("-wal", "-shm", "-journal")
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What a database of one kind looks like.
+
+    Attributes:
+        application_id: written to SQLite's header, so that a foreign database is recognised.
+        version: the newest schema version, written to `user_version`.
+        create: the script that makes an empty database of that version.
+        migrations: for each older version that can be upgraded in place, the script that leads to the next one.
+    """
+
+    application_id: int
+    version: int
+    create: str
+    migrations: Mapping[int, str]
+
+
+def open_writer(path: Path, schema: Schema) -> sqlite3.Connection:
+    """Open or create the database at `path` for writing, in WAL mode, upgraded to the newest schema.
+
+    Raises:
+        DamagedIndexError: the file is not an intact database of this kind.
+        LockedIndexError: another program holds it.
+        ReadOnlyIndexError: the file or its folder cannot be written.
+        SchemaError: it was written by a newer version.
+    """
+    if path.exists() and not os.access(path, os.W_OK):
+        raise ReadOnlyIndexError(f'The index "{path}" cannot be written; make it writable, or delete it to build a new one.')
+    with explained(path):
+        connection = connect(path, "rwc")
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            # A power failure may lose the last commits of an index that can be made again; a crash of the process
+            # may not, and does not.
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            upgrade(connection, path, schema)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def open_reader(path: Path, schema: Schema) -> sqlite3.Connection:
+    """Open the database at `path` without ever writing to it.
+
+    Raises:
+        StorageError: there is no such file, or, as one of its subclasses, as for `open_writer`. An older schema is a
+            `SchemaError` too: only a writer may upgrade it.
+    """
+    if not path.exists():
+        raise StorageError(f'There is no index at "{path}" yet.')
+    with explained(path):
+        connection = connect(path, "ro")
+        try:
+            check_version(connection, path, schema)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Connect in autocommit mode, so that transactions are where the code says `BEGIN`, usable from any thread."""
+    # as_uri() percent-encodes what a URI cannot hold; a path on disk may hold anything.
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+def upgrade(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
+    """Create the tables of an empty database, or run the migrations that it lacks, in one transaction."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = stored_version(connection, path, schema)
+        if version == 0:
+            run_script(connection, schema.create)
+        else:
+            while version < schema.version:
+                if version not in schema.migrations:
+                    raise SchemaError(
+                        f'The index "{path}" has schema version {version}, which is too old to upgrade; delete it and '
+                        "it is built again."
+                    )
+                run_script(connection, schema.migrations[version])
+                version += 1
+        connection.execute(f"PRAGMA application_id = {schema.application_id}")
+        connection.execute(f"PRAGMA user_version = {schema.version}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def check_version(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
+    """Raise `SchemaError` unless the database has exactly the newest schema."""
+    version = stored_version(connection, path, schema)
+    if version < schema.version:
+        raise SchemaError(
+            f'The index "{path}" has schema version {version}, older than {schema.version}; the next process that writes '
+            "to it upgrades it."
+        )
+
+
+def stored_version(connection: sqlite3.Connection, path: Path, schema: Schema) -> int:
+    """Read the schema version; 0 means an empty database.
+
+    Raises:
+        DamagedIndexError: the database belongs to another program.
+        SchemaError: the version is newer than this program.
+    """
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    application = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    if empty:
+        return 0
+    if application != schema.application_id or version < 1:
+        raise DamagedIndexError(f'"{path}" is a database of another program, or damaged; delete it or move it away.')
+    if version > schema.version:
+        raise SchemaError(
+            f'The index "{path}" has schema version {version}, newer than {schema.version}: it was written by a newer '
+            "version of this program; upgrade, or delete it to build a new one."
+        )
+    return version
+
+
+def run_script(connection: sqlite3.Connection, script: str) -> None:
+    """Run several statements inside the open transaction (`executescript` would commit it first)."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors on the database at `path` into the one sentence of a `StorageError`."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise explain(path, error) from error
+
+
+def explain(path: Path, error: sqlite3.DatabaseError) -> StorageError:
+    """Choose the `StorageError` that says what an SQLite error on the database at `path` means for its owner."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return DamagedIndexError(f'The index "{path}" is damaged ({error}); it is built again by the next writer.')
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return LockedIndexError(f'The index "{path}" is locked by another program; close that program and try again.')
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return ReadOnlyIndexError(f'The index "{path}" cannot be opened or written ({error}); check its permissions.')
+    if code == sqlite3.SQLITE_FULL:
+        return StorageError(f'The disk that holds the index "{path}" is full; free some room.')
+    return StorageError(f'The index "{path}" cannot be used ({error}).')
+
+
+def database_files(path: Path) -> tuple[Path, ...]:
+    """Return the database's file and those that SQLite keeps beside it, whether or not they exist."""
+    return (path, *(path.with_name(path.name + end) for end in SIDE_FILES))
+
+
+def remove_database(path: Path) -> None:
+    """Delete a database that can be made again, and SQLite's files beside it."""
+    for file in database_files(path):
+        file.unlink(missing_ok=True)
+
+
+def pack_embeddings(rows: NDArray[np.float32]) -> bytes:
+    """Turn `(n, dim)` float32 rows into bytes: half precision, little-endian, row after row.
+
+    Half precision moves a cosine similarity by less than .0005, below the three decimals that are shown.
+    """
+    return rows.astype("<f2").tobytes()
+
+
+def unpack_embeddings(blob: bytes, dimension: int) -> NDArray[np.float32]:
+    """Turn bytes of `pack_embeddings` back into `(n, dimension)` float32 rows."""
+    import numpy as np
+
+    return np.frombuffer(blob, dtype="<f2").astype(np.float32).reshape(-1, dimension)

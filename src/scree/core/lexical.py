@@ -1,0 +1,63 @@
+"""Turn text into index terms.
+
+The same function serves documents and queries, so a query term is found exactly where a document has it. There is no
+stop-word list and no stemming, and nothing here knows a query language: quotes and operators are plain text. Pure: no
+disk, no clock, no database.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+# Scripts written without spaces, and Hangul, whose particles are glued to the nouns: Unicode's Han, Hiragana, Katakana,
+# Bopomofo and Hangul blocks, without their punctuation.
+CJK = (
+    "\u1100-\u11ff\u3005-\u3007\u3031-\u3035\u3041-\u309f\u30a1-\u30fa\u30fc-\u318e\u31a0-\u31bf\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U000323af"
+)
+
+# Longer runs (base64, hashes, minified code) are cut into pieces, so that no input makes one huge term; 64 letters hold
+# a SHA-256 and every word people search for.
+MAX_RUN = 64
+
+# So many parts make one identifier; only generated text has more.
+MAX_PARTS = 16
+
+RUN = rf"[^\W_{CJK}]{{1,{MAX_RUN}}}"
+WORD = re.compile(rf"{RUN}(?:[._\-]+{RUN}){{0,{MAX_PARTS - 1}}}|[{CJK}]+")
+LOWER = r"[^\W\d_A-Z]"
+PART = re.compile(rf"[A-Z]+s?(?!{LOWER})|[A-Z]?{LOWER}+|\d+")
+LOOSE_SEPARATOR = re.compile(r"(?<!\d)[._\-]+|[._\-]+(?!\d)")
+IS_CJK = re.compile(f"[{CJK}]")
+
+# Distinct words whose terms are remembered: a few megabytes, and most words of a repository's documents.
+REMEMBERED_WORDS = 16_384
+
+
+def terms(text: str) -> list[str]:
+    """Return the index terms of `text`, in order, repeats kept.
+
+    Letters are compared after NFKC and case folding. An identifier gives its parts, then itself without the separators,
+    which makes `frozenLockfile`, `frozen_lockfile` and `frozen-lockfile` one term; separators between digits stay, as in
+    `2026.4.10`. Runs of CJK characters give their overlapping pairs, or the character that stands alone. All other
+    characters only separate. Takes time linear in the length of the text.
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    found: list[str] = []
+    for word in WORD.findall(text):
+        found.extend(word_terms(word))
+    return found
+
+
+@lru_cache(REMEMBERED_WORDS)
+def word_terms(word: str) -> tuple[str, ...]:
+    """Return the terms of one word: an identifier in any case, or a run of CJK characters."""
+    if IS_CJK.match(word):
+        return tuple(word[start : start + 2] for start in range(max(1, len(word) - 1)))
+    parts = tuple(part.casefold() for part in PART.findall(word))
+    if len(parts) == 1:
+        return parts
+    return (*parts, LOOSE_SEPARATOR.sub("", word).casefold())

@@ -1,0 +1,129 @@
+"""Keep the index terms of chunks in SQLite, and score every chunk against a query by BM25.
+
+SQLite holds the postings of a chunk as one row; the inverted index made of them lives in memory and takes up what has
+changed since the last look. It commits nothing, and it does not know what a chunk or its document is.
+
+FTS5 was measured first: its cost is the frequent words, which made a question over 5,000 chunks a hundred times slower
+than here, and ranking by document needs a score for every chunk, not only for the best.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import zlib
+from collections import Counter
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scree.core.lexical import terms
+
+# Okapi BM25 with the constants that FTS5 and Lucene use: how fast repeats saturate, and how much length counts.
+K1 = 1.2
+B = 0.75
+
+# A word in a heading counts as often as this many in the text, in one term frequency (BM25F). Any weight from 2 to 8
+# does as well on the evaluation sets (docs/ranking.md).
+HEADING_WEIGHT = 4
+
+# One posting on disk: a term by the CRC-32 of its UTF-8 bytes, and how often the chunk has it. Among 100,000 different
+# terms about one pair shares a number, which costs that pair a little of its rank.
+POSTING = np.dtype([("term", "<u4"), ("frequency", "u1")])
+MAX_FREQUENCY = 255
+
+
+class LexicalIndex:
+    """The postings of one database, through one connection.
+
+    Writing methods take part in the caller's transaction. `update` must have been called before `scores`, and no chunk
+    id may ever be used for a second content (`AUTOINCREMENT` sees to that). Use one instance from one thread at a time.
+
+    Attributes:
+        CREATE: the script that makes the tables.
+        chunk_ids: `(chunks,)` int64, ascending, as of the last `update`.
+        document_ids: `(chunks,)` int64; the document of each.
+    """
+
+    CREATE: ClassVar[str] = """
+CREATE TABLE lexical (chunk_id INTEGER PRIMARY KEY, document_id INTEGER NOT NULL, postings BLOB NOT NULL);
+CREATE INDEX lexical_by_document ON lexical (document_id);
+"""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.chunk_ids: NDArray[np.int64] = np.empty(0, np.int64)
+        self.document_ids: NDArray[np.int64] = np.empty(0, np.int64)
+        # All postings by term, then by chunk: three columns, and where each term starts.
+        self._term: NDArray[np.uint32] = np.empty(0, np.uint32)
+        self._chunk: NDArray[np.int32] = np.empty(0, np.int32)
+        self._frequency: NDArray[np.uint8] = np.empty(0, np.uint8)
+        self._length_norm: NDArray[np.float32] = np.empty(0, np.float32)
+
+    def add(self, chunk_id: int, document_id: int, *, heading: str, body: str) -> None:
+        """Store the terms of a chunk: `heading` is what stands above its text, and counts more than `body`."""
+        counts = Counter(terms(body))
+        for term, count in Counter(terms(heading)).items():
+            counts[term] += HEADING_WEIGHT * count
+        postings = np.empty(len(counts), POSTING)
+        postings["term"] = [term_number(term) for term in counts]
+        postings["frequency"] = np.minimum(np.fromiter(counts.values(), np.int64, len(counts)), MAX_FREQUENCY)
+        self._connection.execute(
+            "INSERT INTO lexical (chunk_id, document_id, postings) VALUES (?, ?, ?)",
+            (chunk_id, document_id, postings.tobytes()),
+        )
+
+    def remove(self, document_id: int) -> None:
+        """Remove the chunks of a document."""
+        self._connection.execute("DELETE FROM lexical WHERE document_id = ?", (document_id,))
+
+    def update(self) -> None:
+        """Take up what the tables have gained and lost since the last update; reads only the new postings."""
+        newest = int(self.chunk_ids[-1]) if len(self.chunk_ids) else 0
+        held = self._connection.execute("SELECT chunk_id FROM lexical WHERE chunk_id <= ?", (newest,)).fetchall()
+        gained = self._connection.execute(
+            "SELECT chunk_id, document_id, postings FROM lexical WHERE chunk_id > ? ORDER BY chunk_id", (newest,)
+        ).fetchall()
+        if not gained and len(held) == len(self.chunk_ids):
+            return
+        kept = np.isin(self.chunk_ids, np.array(held, np.int64), assume_unique=True)
+        stays = kept[self._chunk]
+        new_place = (np.cumsum(kept) - 1).astype(np.int32)
+        new = np.frombuffer(b"".join(postings for _, _, postings in gained), POSTING)
+        sizes = [len(postings) // POSTING.itemsize for _, _, postings in gained]
+        new_chunk = np.repeat(np.arange(len(gained), dtype=np.int32) + np.int32(len(held)), sizes)
+        term = np.concatenate([self._term[stays], new["term"]])
+        order = np.argsort(term, kind="stable")
+        self._term = term[order]
+        self._chunk = np.concatenate([new_place[self._chunk[stays]], new_chunk])[order]
+        self._frequency = np.concatenate([self._frequency[stays], new["frequency"]])[order]
+        ids = np.array([row[:2] for row in gained], np.int64).reshape(-1, 2)
+        self.chunk_ids = np.concatenate([self.chunk_ids[kept], ids[:, 0]])
+        self.document_ids = np.concatenate([self.document_ids[kept], ids[:, 1]])
+        length = np.bincount(self._chunk, self._frequency, len(self.chunk_ids))
+        self._length_norm = (K1 * (1 - B + B * length / max(length.mean(), 1))).astype(np.float32)
+
+    def scores(self, query: str) -> NDArray[np.float32]:
+        """Return the BM25 score of every chunk: `(chunks,)` float32, 0 where no word of the query occurs.
+
+        Every different term of the query counts, none is required. The inverse document frequency is Lucene's, which
+        is never negative.
+        """
+        scores = np.zeros(len(self.chunk_ids), np.float32)
+        for number in {term_number(term): None for term in terms(query)}:
+            start = np.searchsorted(self._term, np.uint32(number))
+            end = np.searchsorted(self._term, np.uint32(number), side="right")
+            if start == end:
+                continue
+            chunk = self._chunk[start:end]
+            frequency = self._frequency[start:end].astype(np.float32)
+            holding = end - start
+            idf = math.log(1 + (len(self.chunk_ids) - holding + 0.5) / (holding + 0.5))
+            scores[chunk] += idf * (K1 + 1) * frequency / (frequency + self._length_norm[chunk])
+        return scores
+
+
+def term_number(term: str) -> int:
+    """Return the number that stands for a term in postings, 0 to 2^32 - 1."""
+    return zlib.crc32(term.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,284 @@
+"""One root as one process uses it: the reader, the writer if it holds the lease, and what to say about both."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+from scree.core.database import database_files
+from scree.core.encoder import Encoder, load_encoder
+from scree.core.files import ChangedWhileRead, SourceText, contained, read_source
+from scree.core.ignore_rules import IgnoreRules
+from scree.core.printable import printable
+from scree.docs import render
+from scree.docs.arguments import ReadArguments, ReindexArguments, SearchArguments
+from scree.docs.channel import ask
+from scree.docs.chunks import normalise_newlines, opts_out
+from scree.docs.lease import WriterLease
+from scree.docs.reader import Reader
+from scree.docs.render import unescape_path
+from scree.docs.settings import MARKDOWN_SUFFIXES, Settings
+from scree.docs.status import Status, size_on_disk
+from scree.docs.store import INDEX_FOLDER, Store, index_path
+from scree.docs.sync import OPT_OUT_REASON, Progress
+from scree.docs.writer import Phase, Writer, outcome
+from scree.errors import ArgumentError, NotFoundError, RefusedError, SkippedFile, StorageError
+
+
+class Session:
+    """What a client or a command does with one root.
+
+    Methods raise `ScreeError` with the sentence for the user, and may be called from any thread.
+    """
+
+    def __init__(self, root: Path, settings: Settings) -> None:
+        self.root = root
+        self._settings = settings
+        self._encoder_lock = threading.Lock()
+        self._encoder: Encoder | None = None
+        self._lease = WriterLease(root / INDEX_FOLDER)
+        self.writer = Writer(root, settings, self.encoder)
+        self._thread: threading.Thread | None = None
+
+    # Life
+
+    def start(self) -> None:
+        """Begin to keep the index current, in the background."""
+        self._thread = threading.Thread(target=self.writer.run, name="scree-writer", daemon=True)
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        """Tell the writer to stop, and wait for it at most `seconds`."""
+        self.writer.stop()
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def watch(self) -> None:
+        """Keep the index current in the foreground, logging each change, until a signal asks to stop.
+
+        Raises:
+            StorageError: another process keeps it current already, or the index cannot be written.
+        """
+        if not self._lease.acquire():
+            raise StorageError(
+                f"Process {self._lease.holder()} keeps this index current already; there is nothing to do."
+            )
+        self._lease.release()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self.writer.stop())
+        self.writer.run(log_changes=True)
+        if self.writer.state.phase is Phase.STOPPED:
+            raise StorageError(f"Stopped: {self.writer.state.trouble}")
+
+    def encoder(self) -> Encoder:
+        """Return the encoder, loading it on the first call.
+
+        Raises:
+            EncoderError: it cannot be used.
+        """
+        with self._encoder_lock:
+            if self._encoder is None:
+                self._encoder = load_encoder(self._settings.encoder, threads=self._settings.threads)
+            return self._encoder
+
+    @cached_property
+    def rules(self) -> IgnoreRules:
+        """The ignore rules of the root."""
+        return IgnoreRules(self.root, MARKDOWN_SUFFIXES)
+
+    @cached_property
+    def _reader(self) -> Reader:
+        return Reader(self.root, self._settings, self.rules, self.encoder, self.writer.suspect)
+
+    # The tools
+
+    def call(self, tool: str, raw: Mapping[str, object]) -> str:
+        """Run a tool by name and return its text."""
+        match tool:
+            case "search_docs":
+                return render.render_hits(*self.search(SearchArguments.checked(raw)))
+            case "read_doc":
+                return self.read(ReadArguments.checked(raw))
+            case "reindex":
+                return self.reindex(ReindexArguments.checked(raw))
+            case _:
+                raise ArgumentError(f'There is no tool "{tool}"; there are search_docs, read_doc and reindex.')
+
+    def search(self, arguments: SearchArguments) -> tuple[list[render.Hit], str | None]:
+        """Return the hits, best first, and the status note, if any."""
+        try:
+            hits = self._reader.search(arguments)
+        except StorageError:
+            # Nothing to search yet, or a damaged file that the writer is about to replace; the note says so.
+            if self.writer.state.phase not in (Phase.STARTING, Phase.FIRST_SYNC, Phase.CAPPED):
+                raise
+            hits = []
+        return hits, self.note()
+
+    def read(self, arguments: ReadArguments) -> str:
+        """Return the text of `read_doc`."""
+        path, source = self._open(arguments.path)
+        lines = normalise_newlines(source.text).removesuffix("\n").split("\n")
+        start = arguments.start or 1
+        end = min(arguments.end or len(lines), len(lines))
+        if start > len(lines):
+            raise ArgumentError(f'start is {start}, but "{printable(path)}" has {len(lines)} lines.')
+        document = render.render_document(path, start, end, "\n".join(lines[start - 1 : end]))
+        alike = len(self._printed_as(printable(path))) - 1
+        return document if alike < 1 else f"{document}\n{render.note_printed_alike(alike)}"
+
+    def reindex(self, arguments: ReindexArguments) -> str:
+        """Bring the index up to date as far as this process may, and say what was done."""
+        path = None if arguments.path is None else self._open(arguments.path)[0]
+        state = self.writer.state
+        if state.phase is Phase.WAITING and state.holder is not None:
+            return render.reindex_elsewhere(state.holder)
+        if state.phase in (Phase.STARTING, Phase.FIRST_SYNC):
+            return render.reindex_first_sync(state.notes)
+        return outcome(path, self.writer.submit(path).result())
+
+    def note(self) -> str | None:
+        """Return the status note that a search ends with, if any."""
+        state = self.writer.state
+        if state.phase is Phase.WAITING and state.holder is not None:
+            return None if self._completed() else render.note_other_builds(state.holder)
+        if state.trouble is not None:
+            return render.note_not_updating(state.trouble)
+        if state.phase is Phase.CAPPED:
+            return render.note_over_cap(state.markdown_mb, self._settings.first_sync_mb)
+        if state.phase is Phase.FIRST_SYNC or (state.phase is Phase.STARTING and not self._completed()):
+            return render.note_first_sync(state.notes)
+        return None
+
+    # What commands need besides
+
+    def ignore_reason(self, path: str) -> str | None:
+        """Return why `path`, relative to the root, is not indexed, its content included, or None."""
+        path = contained(path)
+        reason = self.rules.reason(path)
+        if reason is not None:
+            return reason
+        try:
+            self._source(path)
+        except SkippedFile as skipped:
+            return skipped.reason
+        except (OSError, ChangedWhileRead):
+            pass  # judged by its name alone
+        return None
+
+    def reindex_now(self, path: str | None, progress: Progress) -> str:
+        """Look at the whole tree, or at `path`, whatever the first-sync cap says; returns what was done, in a line.
+
+        Where another process writes, it does the work, and `progress` shows how far it is.
+        """
+        if path is not None:
+            path = self._open(path)[0]
+        report = self.writer.sync_once(path, progress, capped=False)
+        if report is not None:
+            return outcome(path, report)
+        result = ""
+        for message in ask(self.root, {"do": "reindex", "path": path}):
+            match message:
+                case {"stage": "reading" | "embedding" as stage, "done": int(done), "total": int(total)}:
+                    progress(stage, done, total)
+                case {"result": str(result)}:
+                    pass
+        return result
+
+    def catch_up(self, progress: Progress) -> None:
+        """Bring the index up to date before a search from a terminal, unless another process keeps it current."""
+        self.writer.sync_once(None, progress, capped=True)
+
+    def status(self) -> Status:
+        """Return a picture of the index."""
+        walk = self.rules.walk()
+        path = index_path(self.root)
+        skipped = dict(walk.skipped)
+        files: list[tuple[str, int]] = []
+        model = last_sync = None
+        holder = self._lease.holder()
+        note: str | None = None
+        try:
+            store = Store.reader(path)
+        except StorageError as error:
+            note = render.note_not_updating(str(error)) if path.exists() else None
+        else:
+            with contextlib.closing(store), store.view():
+                files = store.chunk_counts()
+                skipped |= store.skipped_by_content()
+                model = store.fact("completed_for")
+                last_sync = store.fact("last_sync")
+        if note is None and model is None and holder is not None:
+            note = render.note_other_builds(holder)
+        return Status(
+            root=self.root,
+            index_path=path,
+            files=tuple(files),
+            model=model,
+            index_bytes=size_on_disk(database_files(path)),
+            writer_pid=holder,
+            last_sync=None if last_sync is None else int(last_sync),
+            skipped=tuple(sorted(skipped.items())),
+            note=note,
+        )
+
+    # Reading files
+
+    def _open(self, raw: str) -> tuple[str, SourceText]:
+        """Find and read the file that a client means, by its path on disk or as a hit printed it.
+
+        Raises:
+            RefusedError: it is ignored or outside the project, whether or not it exists.
+            NotFoundError: there is no such file.
+            ArgumentError: several files print alike.
+        """
+        path = contained(raw)
+        if not os.path.lexists(self.root / path):
+            meant = self._printed_as(unescape_path(raw))
+            if len(meant) > 1:
+                raise ArgumentError(
+                    f'{len(meant)} files print as "{raw}"; name one as it is on disk: '
+                    + ", ".join(json.dumps(name) for name in meant)
+                )
+            path = meant[0] if meant else contained(unescape_path(raw))
+        reason = self.rules.reason(path)
+        if reason is None:
+            try:
+                return path, self._source(path)
+            except SkippedFile as skipped:
+                reason = skipped.reason
+            except (FileNotFoundError, NotADirectoryError):
+                raise NotFoundError(f'no such file: "{printable(path)}"') from None
+            except OSError as error:
+                raise NotFoundError(f'"{printable(path)}" cannot be read: {error.strerror}.') from error
+        raise RefusedError(f'refused: "{printable(path)}" is ignored by scree ({reason})')
+
+    def _source(self, path: str) -> SourceText:
+        """Read a file that the rules let in.
+
+        Raises:
+            SkippedFile: its content keeps it out.
+        """
+        source = read_source(self.root, path, self._settings.max_file_bytes)
+        if opts_out(source.text):
+            raise SkippedFile(OPT_OUT_REASON)
+        return source
+
+    def _printed_as(self, printed: str) -> list[str]:
+        """Return the indexed paths that print as `printed`."""
+        try:
+            return self._reader.printed_as(printed)
+        except StorageError:
+            return []
+
+    def _completed(self) -> bool:
+        try:
+            return self._reader.completed()
+        except StorageError:
+            return False

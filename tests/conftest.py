@@ -1,0 +1,80 @@
+"""What every test gets: an environment of its own, and real git repositories on request."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from tests.repositories import GitRepository
+
+# Deadlines would test the machine, not the code. In CI a run repeats exactly; elsewhere it explores.
+hypothesis.settings.register_profile("local", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+LEAKING_PREFIXES = ("GIT_", "SCREE_", "XDG_")
+LEAKING_NAMES = ("CLAUDE_PROJECT_DIR",)
+
+GIT_CONFIG = """\
+[user]
+    name = A Tester
+    email = tester@example.org
+[init]
+    defaultBranch = main
+[commit]
+    gpgSign = false
+[core]
+    autocrlf = false
+[protocol "file"]
+    allow = always
+"""
+
+
+@pytest.fixture(scope="session")
+def runtime_folder() -> Iterator[Path]:
+    """A private folder with a path short enough for Unix sockets (about 100 bytes), unlike pytest's own."""
+    with tempfile.TemporaryDirectory(prefix="scree-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def isolated_environment(
+    tmp_path_factory: pytest.TempPathFactory, runtime_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """Hide the user's home, git settings and scree settings from the test and from what it starts.
+
+    Returns:
+        The home folder the test has instead, new and all but empty.
+    """
+    for name in list(os.environ):
+        if name.startswith(LEAKING_PREFIXES) or name in LEAKING_NAMES:
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp("home")
+    git_config = home / ".gitconfig"
+    git_config.write_text(GIT_CONFIG)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / ".local" / "share"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / ".local" / "state"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime_folder))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(git_config))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    # A temporary folder inside somebody's repository must still count as "outside git".
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path_factory.getbasetemp()))
+    return home
+
+
+@pytest.fixture
+def git_repository(tmp_path: Path) -> Callable[..., GitRepository]:
+    """A factory: `git_repository({"docs/a.md": "# A"}, name="project")` commits that under `tmp_path`."""
+
+    def create(files: Mapping[str, str | bytes] | None = None, name: str = "repository") -> GitRepository:
+        return GitRepository.create(tmp_path / name, files)
+
+    return create
