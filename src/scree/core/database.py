@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from scree.errors import (
     DamagedIndexError,
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 BUSY_SECONDS = 2.0
 
 SIDE_FILES = ("-wal", "-shm", "-journal")
+
+NOT_WRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +56,22 @@ def open_writer(path: Path, schema: Schema) -> sqlite3.Connection:
     """Open or create the database at `path` for writing, in WAL mode, upgraded to the newest schema.
 
     Raises:
-        DamagedIndexError: the file is not an intact database of this kind.
+        DamagedIndexError: the file is not an intact database.
         LockedIndexError: another program holds it.
         ReadOnlyIndexError: the file or its folder cannot be written.
-        SchemaError: it was written by a newer version.
+        SchemaError: it was written by a newer version, or by another program.
+        StorageError: it is a symbolic link, or cannot be used for another reason.
     """
-    if path.exists() and not os.access(path, os.W_OK):
-        raise ReadOnlyIndexError(f'The index "{path}" cannot be written; make it writable, or delete it to build a new one.')
+    _refuse_link(path)
+    if os.path.exists(path) and not os.access(path, os.W_OK):
+        raise ReadOnlyIndexError(
+            f'The index "{path}" cannot be written; make it writable, or delete it to build a new one.'
+        )
     with explained(path):
-        connection = connect(path, "rwc")
+        connection = connect(path, "mode=rwc")
         try:
+            with transaction(connection, "DEFERRED"):
+                stored_version(connection, path, schema)  # before the first write: it may be somebody else's
             connection.execute("PRAGMA journal_mode = WAL")
             # A power failure may lose the last commits of an index that can be made again; a crash of the process
             # may not, and does not.
@@ -77,84 +85,118 @@ def open_writer(path: Path, schema: Schema) -> sqlite3.Connection:
 
 
 def open_reader(path: Path, schema: Schema) -> sqlite3.Connection:
-    """Open the database at `path` without ever writing to it.
+    """Open the database at `path` without ever changing what it holds.
 
     Raises:
-        StorageError: there is no such file, or, as one of its subclasses, as for `open_writer`. An older schema is a
-            `SchemaError` too: only a writer may upgrade it.
+        StorageError: there is no such file, nothing in it yet, or, as one of its subclasses, as for `open_writer`. An
+            older schema is a `SchemaError` too: only a writer may upgrade it.
     """
-    if not path.exists():
-        raise StorageError(f'There is no index at "{path}" yet.')
+    _refuse_link(path)
+    try:
+        empty = os.stat(path).st_size == 0
+    except (FileNotFoundError, NotADirectoryError):
+        empty = True
+    except OSError as error:
+        raise ReadOnlyIndexError(
+            f'The index "{path}" cannot be opened ({error.strerror}); check its permissions.'
+        ) from error
+    if empty:
+        raise _nothing_yet(path)
     with explained(path):
-        connection = connect(path, "ro")
         try:
-            check_version(connection, path, schema)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+            return _connect_checked(path, "mode=ro", schema)
+        except sqlite3.OperationalError as error:
+            # WAL mode needs its side files, and where nobody may write, SQLite cannot make them. Without a log there is
+            # nothing but the file itself, and nothing that could change it.
+            if _code(error) not in NOT_WRITABLE or _has_log(path):
+                raise
+            return _connect_checked(path, "mode=ro&immutable=1", schema)
 
 
-def connect(path: Path, mode: str) -> sqlite3.Connection:
-    """Connect in autocommit mode, so that transactions are where the code says `BEGIN`, usable from any thread."""
-    # as_uri() percent-encodes what a URI cannot hold; a path on disk may hold anything.
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
+def connect(path: Path, options: str) -> sqlite3.Connection:
+    """Connect in autocommit mode, so that transactions are where the code says `BEGIN`, usable from any thread.
+
+    Args:
+        path: of the database.
+        options: SQLite's URI parameters, such as `mode=ro`.
+    """
+    connection = sqlite3.connect(
+        # as_uri() percent-encodes what a URI cannot hold; a path on disk may hold anything.
+        f"{path.absolute().as_uri()}?{options}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,
         check_same_thread=False,
     )
+    # A repository may carry a crafted file at this place: its views and triggers get no powers of their own.
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE") -> Iterator[None]:
+    """Make the statements inside one transaction: all of them count, or none does.
+
+    Args:
+        connection: in autocommit mode.
+        kind: `IMMEDIATE` to write; `DEFERRED` to read one state of the database, whatever others commit meanwhile.
+    """
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # After some errors, such as a full disk, SQLite has rolled back by itself.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def upgrade(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
     """Create the tables of an empty database, or run the migrations that it lacks, in one transaction."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         version = stored_version(connection, path, schema)
+        if version == schema.version:
+            return
         if version == 0:
             run_script(connection, schema.create)
         else:
-            while version < schema.version:
-                if version not in schema.migrations:
+            for older in range(version, schema.version):
+                if older not in schema.migrations:
                     raise SchemaError(
                         f'The index "{path}" has schema version {version}, which is too old to upgrade; delete it and '
                         "it is built again."
                     )
-                run_script(connection, schema.migrations[version])
-                version += 1
+                run_script(connection, schema.migrations[older])
         connection.execute(f"PRAGMA application_id = {schema.application_id}")
         connection.execute(f"PRAGMA user_version = {schema.version}")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
 
 
 def check_version(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
-    """Raise `SchemaError` unless the database has exactly the newest schema."""
-    version = stored_version(connection, path, schema)
+    """Raise `StorageError` unless the database has exactly the newest schema."""
+    with transaction(connection, "DEFERRED"):
+        version = stored_version(connection, path, schema)
+    if version == 0:
+        raise _nothing_yet(path)
     if version < schema.version:
         raise SchemaError(
-            f'The index "{path}" has schema version {version}, older than {schema.version}; the next process that writes '
-            "to it upgrades it."
+            f'The index "{path}" has schema version {version}, older than {schema.version}; the next process that '
+            "writes to it upgrades it."
         )
 
 
 def stored_version(connection: sqlite3.Connection, path: Path, schema: Schema) -> int:
-    """Read the schema version; 0 means an empty database.
+    """Read the schema version, inside the caller's transaction; 0 means an empty database.
 
     Raises:
-        DamagedIndexError: the database belongs to another program.
-        SchemaError: the version is newer than this program.
+        SchemaError: the version is newer than this program, or the database belongs to another program.
     """
+    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+        return 0
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     application = int(connection.execute("PRAGMA application_id").fetchone()[0])
-    empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-    if empty:
-        return 0
     if application != schema.application_id or version < 1:
-        raise DamagedIndexError(f'"{path}" is a database of another program, or damaged; delete it or move it away.')
+        raise SchemaError(f'"{path}" is a database of another program, which is left alone; move it away.')
     if version > schema.version:
         raise SchemaError(
             f'The index "{path}" has schema version {version}, newer than {schema.version}: it was written by a newer '
@@ -171,25 +213,32 @@ def run_script(connection: sqlite3.Connection, script: str) -> None:
         if sqlite3.complete_statement(statement):
             connection.execute(statement)
             statement = ""
+    if statement.strip():
+        raise ValueError(f"the script ends in the middle of a statement: {statement.strip()}")
 
 
 @contextlib.contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors on the database at `path` into the one sentence of a `StorageError`."""
+    """Turn SQLite's errors on the database at `path` into the one sentence of a `StorageError`.
+
+    What SQLite did not report itself, such as a closed connection, is a bug and passes as it is.
+    """
     try:
         yield
     except sqlite3.DatabaseError as error:
+        if _code(error) in (0, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISUSE):
+            raise
         raise explain(path, error) from error
 
 
 def explain(path: Path, error: sqlite3.DatabaseError) -> StorageError:
     """Choose the `StorageError` that says what an SQLite error on the database at `path` means for its owner."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    code = _code(error)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return DamagedIndexError(f'The index "{path}" is damaged ({error}); it is built again by the next writer.')
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
         return LockedIndexError(f'The index "{path}" is locked by another program; close that program and try again.')
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+    if code in NOT_WRITABLE:
         return ReadOnlyIndexError(f'The index "{path}" cannot be opened or written ({error}); check its permissions.')
     if code == sqlite3.SQLITE_FULL:
         return StorageError(f'The disk that holds the index "{path}" is full; free some room.')
@@ -202,8 +251,11 @@ def database_files(path: Path) -> tuple[Path, ...]:
 
 
 def remove_database(path: Path) -> None:
-    """Delete a database that can be made again, and SQLite's files beside it."""
-    for file in database_files(path):
+    """Delete a database that can be made again, and SQLite's files beside it.
+
+    The database itself goes last: SQLite would play a log that outlived it into the next one.
+    """
+    for file in reversed(database_files(path)):
         file.unlink(missing_ok=True)
 
 
@@ -220,3 +272,33 @@ def unpack_embeddings(blob: bytes, dimension: int) -> NDArray[np.float32]:
     import numpy as np
 
     return np.frombuffer(blob, dtype="<f2").astype(np.float32).reshape(-1, dimension)
+
+
+def _connect_checked(path: Path, options: str, schema: Schema) -> sqlite3.Connection:
+    connection = connect(path, options)
+    try:
+        check_version(connection, path, schema)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _refuse_link(path: Path) -> None:
+    """Refuse a file that leads elsewhere: a repository may carry a link in place of the index."""
+    if os.path.islink(path):
+        raise StorageError(f'The index "{path}" is a symbolic link, which is not followed; remove the link.')
+
+
+def _nothing_yet(path: Path) -> StorageError:
+    return StorageError(f'There is no index at "{path}" yet.')
+
+
+def _has_log(path: Path) -> bool:
+    log = path.with_name(path.name + "-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Return SQLite's primary result code; 0 for what Python's module reports on its own."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF

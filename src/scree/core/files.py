@@ -6,7 +6,6 @@ Nothing here decides whether a file is ignored, walks the tree, or follows a sym
 from __future__ import annotations
 
 import codecs
-import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -15,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scree.core.git import find_work_tree
-from scree.core.ignore_rules import LINK, file_obstacle
 from scree.core.printable import printable
 from scree.errors import ArgumentError, RefusedError, RootError, ScreeError, SkippedFile
 
+LINK = "is a symbolic link"
+NOT_REGULAR = "is not a regular file"
 NOT_TEXT = "is not text (it has a NUL byte)"
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -94,6 +94,13 @@ def contained(path: str) -> str:
     return "/".join(names)
 
 
+def file_obstacle(status: os.stat_result) -> str | None:
+    """Return why what has this state, taken without following links, is no file to be read; else None."""
+    if stat.S_ISLNK(status.st_mode):
+        return LINK
+    return None if stat.S_ISREG(status.st_mode) else NOT_REGULAR
+
+
 def read_source(root: Path, path: str, max_bytes: int) -> SourceText:
     """Read and decode one file.
 
@@ -110,6 +117,9 @@ def read_source(root: Path, path: str, max_bytes: int) -> SourceText:
         ChangedWhileRead: it was written to meanwhile.
         OSError: it is missing or cannot be read.
     """
+    # Not at the top: it brings in OpenSSL, and a session that only relays needs this module for its root alone.
+    from hashlib import sha256
+
     with _opened(root, path) as file:
         before = os.fstat(file)
         _require_file(before)
@@ -122,7 +132,7 @@ def read_source(root: Path, path: str, max_bytes: int) -> SourceText:
         raise SkippedFile(_too_large(max_bytes))
     if (after.st_mtime_ns, after.st_size) != (before.st_mtime_ns, len(data)):
         raise ChangedWhileRead(f'"{printable(path)}" changed while it was read; try again.')
-    return SourceText(decode(data), hashlib.sha256(data).digest(), after)
+    return SourceText(decode(data), sha256(data).digest(), after)
 
 
 def decode(data: bytes) -> str:
@@ -145,9 +155,7 @@ def decode(data: bytes) -> str:
 def _existing(folder: str, working_folder: Path, named_by: str) -> Path:
     path = working_folder / os.path.expanduser(folder)
     if not folder or not path.is_dir():
-        raise RootError(
-            f'{named_by} names "{printable(folder)}", which is not a folder; name an existing one.'
-        )
+        raise RootError(f'{named_by} names "{printable(folder)}", which is not a folder; name an existing one.')
     return path.resolve()
 
 

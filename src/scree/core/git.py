@@ -89,19 +89,11 @@ class WorkTree:
         """
         if not self.answers:
             return frozenset()
-        answer = _git(
-            self.folder, "ls-files", "--cached", "-z", "--", *(f":(icase)*{suffix}" for suffix in suffixes)
-        )
-        return (
-            frozenset(filter(None, answer.output.split("\0")))
-            if answer and not answer.status
-            else frozenset()
-        )
+        answer = _git(self.folder, "ls-files", "--cached", "-z", "--", *(f":(icase)*{suffix}" for suffix in suffixes))
+        return frozenset(filter(None, answer.output.split("\0"))) if answer and not answer.status else frozenset()
 
     def _setting(self, name: str, kind: str) -> str | None:
-        answer = (
-            _git(self.folder, "config", "--null", f"--type={kind}", "--get", name) if self.answers else None
-        )
+        answer = _git(self.folder, "config", "--null", f"--type={kind}", "--get", name) if self.answers else None
         return answer.output.removesuffix("\0") if answer and not answer.status else None
 
 

@@ -62,11 +62,7 @@ class IgnoreFiles:
         if known and known.state == state:
             return known.patterns
         data = _read(file, follow_link)
-        patterns = (
-            known.patterns
-            if known and known.data == data
-            else PatternList(data, ignore_case=self._ignore_case)
-        )
+        patterns = known.patterns if known and known.data == data else PatternList(data, ignore_case=self._ignore_case)
         self._files[file] = _ReadFile(_lasting(state), data, patterns)
         return patterns
 

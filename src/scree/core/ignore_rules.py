@@ -25,15 +25,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from scree.core.files import LINK, file_obstacle
 from scree.core.git import WorkTree, find_work_tree
 from scree.core.gitignore_patterns import PatternList
 from scree.core.ignore_files import GIT_FOLDER, GIT_IGNORE_FILE, MARKERS, SCREE_IGNORE_FILE, IgnoreFiles
 from scree.core.ignore_verdicts import IN, NEVER_INDEXED, Source, Surroundings, Verdict
 
-LINK = "is a symbolic link"
 OWN_REPOSITORY = "a repository of its own (worktree, submodule or nested clone)"
 OTHER_TYPE = "file type is not indexed"
-NOT_REGULAR = "is not a regular file"
 IMPOSSIBLE_NAME = "is not a possible file name"
 
 # A `.screeignore` that is there and cannot be read might leave out anything.
@@ -128,11 +127,19 @@ class IgnoreRules:
         """
         self._root = os.path.realpath(root)
         self._suffixes = tuple(suffix.lower() for suffix in suffixes)
-        self._ignore_files = {
-            ignore_case: IgnoreFiles(ignore_case=ignore_case) for ignore_case in (False, True)
-        }
+        self._ignore_files = {ignore_case: IgnoreFiles(ignore_case=ignore_case) for ignore_case in (False, True)}
         self._last_tracked = _Tracked()
         self._facts = self._learn()
+
+    def outer_files(self) -> tuple[Path, ...]:
+        """Return the files outside the walked folders on which the rules depend, as of the last scan.
+
+        They are git's index and its ignore files that are not in the tree below the root; some may not exist.
+        """
+        facts = self._facts
+        if facts.tree is None:
+            return ()
+        return (facts.tree.index_file, *(Path(file.path) for file in facts.outer or ()))
 
     def reason(self, path: str) -> str | None:
         """Return why `path` may not be indexed, as one printable line, or None.
@@ -334,16 +341,7 @@ class IgnoreRules:
         return entry.name.lower().endswith(self._suffixes) or ("." not in entry.name and entry.is_symlink())
 
 
-def file_obstacle(status: os.stat_result) -> str | None:
-    """Return why what has this state, taken without following links, is no file to be indexed; else None."""
-    if stat.S_ISLNK(status.st_mode):
-        return LINK
-    return None if stat.S_ISREG(status.st_mode) else NOT_REGULAR
-
-
-def _git_source(
-    facts: _Facts, path: str, offset: int, label: str, follow_link: bool = False
-) -> tuple[Source, ...]:
+def _git_source(facts: _Facts, path: str, offset: int, label: str, follow_link: bool = False) -> tuple[Source, ...]:
     try:
         patterns = facts.files.patterns(path, follow_link=follow_link)
     except OSError:

@@ -7,7 +7,6 @@ file.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -141,12 +140,11 @@ class _Match(NamedTuple):
 
     @property
     def quoted(self) -> str:
-        return printable(f"{self.source.label}:{self.pattern.line}: {os.fsdecode(self.pattern.text)}")
+        text = self.pattern.text.decode("utf-8", "replace")
+        return printable(f"{self.source.label}:{self.pattern.line}: {text}")
 
 
-def _last_match(
-    sources: tuple[Source, ...], path: bytes, folder: bool, *, places_only: bool = False
-) -> _Match | None:
+def _last_match(sources: tuple[Source, ...], path: bytes, folder: bool, *, places_only: bool = False) -> _Match | None:
     for source in reversed(sources):
         pattern = source.patterns.last_match(path[source.offset :], folder=folder, places_only=places_only)
         if pattern:

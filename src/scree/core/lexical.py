@@ -18,6 +18,9 @@ CJK = (
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U000323af"
 )
 
+# Emoji and dingbats, each a term of its own: people mark and search with them. Other symbols only separate.
+EMOJI = "\u2600-\u27bf\U0001f300-\U0001faff"
+
 # Longer runs (base64, hashes, minified code) are cut into pieces, so that no input makes one huge term; 64 letters hold
 # a SHA-256 and every word people search for.
 MAX_RUN = 64
@@ -26,7 +29,7 @@ MAX_RUN = 64
 MAX_PARTS = 16
 
 RUN = rf"[^\W_{CJK}]{{1,{MAX_RUN}}}"
-WORD = re.compile(rf"{RUN}(?:[._\-]+{RUN}){{0,{MAX_PARTS - 1}}}|[{CJK}]+")
+WORD = re.compile(rf"{RUN}(?:[._\-]+{RUN}){{0,{MAX_PARTS - 1}}}|[{CJK}]+|[{EMOJI}]")
 LOWER = r"[^\W\d_A-Z]"
 PART = re.compile(rf"[A-Z]+s?(?!{LOWER})|[A-Z]?{LOWER}+|\d+")
 LOOSE_SEPARATOR = re.compile(r"(?<!\d)[._\-]+|[._\-]+(?!\d)")
@@ -41,8 +44,7 @@ def terms(text: str) -> list[str]:
 
     Letters are compared after NFKC and case folding. An identifier gives its parts, then itself without the separators,
     which makes `frozenLockfile`, `frozen_lockfile` and `frozen-lockfile` one term; separators between digits stay, as in
-    `2026.4.10`. Runs of CJK characters give their overlapping pairs, or the character that stands alone. All other
-    characters only separate. Takes time linear in the length of the text.
+    `2026.4.10`. Runs of CJK characters give their overlapping pairs, or the character that stands alone. Takes time linear in the length of the text.
     """
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
@@ -54,10 +56,10 @@ def terms(text: str) -> list[str]:
 
 @lru_cache(REMEMBERED_WORDS)
 def word_terms(word: str) -> tuple[str, ...]:
-    """Return the terms of one word: an identifier in any case, or a run of CJK characters."""
+    """Return the terms of one match of `WORD`."""
     if IS_CJK.match(word):
         return tuple(word[start : start + 2] for start in range(max(1, len(word) - 1)))
     parts = tuple(part.casefold() for part in PART.findall(word))
-    if len(parts) == 1:
-        return parts
+    if len(parts) < 2:
+        return (word.casefold(),)
     return (*parts, LOOSE_SEPARATOR.sub("", word).casefold())

@@ -102,7 +102,8 @@ CREATE INDEX lexical_by_document ON lexical (document_id);
         self.chunk_ids = np.concatenate([self.chunk_ids[kept], ids[:, 0]])
         self.document_ids = np.concatenate([self.document_ids[kept], ids[:, 1]])
         length = np.bincount(self._chunk, self._frequency, len(self.chunk_ids))
-        self._length_norm = (K1 * (1 - B + B * length / max(length.mean(), 1))).astype(np.float32)
+        mean_length = max(length.sum() / max(len(length), 1), 1)
+        self._length_norm = (K1 * (1 - B + B * length / mean_length)).astype(np.float32)
 
     def scores(self, query: str) -> NDArray[np.float32]:
         """Return the BM25 score of every chunk: `(chunks,)` float32, 0 where no word of the query occurs.

@@ -67,19 +67,28 @@ def document_scores(owner: NDArray[np.intp], scores: NDArray[np.floating]) -> ND
     Returns:
         `(documents,)`; NaN where nothing is known of a document.
     """
-    # By document, then best first, the unknown last: both in one number, whose sort is fifteen times as fast as lexsort.
-    known = ~np.isnan(scores)
-    low, high = (scores[known].min(), scores[known].max()) if known.any() else (0.0, 0.0)
-    below_best = np.where(known, high - scores, 2 * (high - low) + 1) / (4 * (high - low) + 2)
-    order = np.argsort(owner + below_best)
-    sizes = np.bincount(owner)
-    starts = np.cumsum(sizes) - sizes
-    table = np.full((len(sizes), CHUNKS_OF_DOCUMENT), np.nan)
-    for rank in range(CHUNKS_OF_DOCUMENT):
-        has = sizes > rank
-        table[has, rank] = scores[order[starts[has] + rank]]
-    count = np.count_nonzero(~np.isnan(table), axis=1)
-    return np.where(count > 0, np.nansum(table, axis=1) / np.maximum(count, 1), np.nan)
+    documents = int(owner.max(initial=-1)) + 1
+    total = np.zeros(documents)
+    count = np.zeros(documents)
+    rest = np.where(np.isnan(scores), -np.inf, scores).astype(np.float64)
+    for _ in range(CHUNKS_OF_DOCUMENT):
+        best = best_of(owner, rest, documents)
+        found = np.isfinite(best)
+        total[found] += best[found]
+        count += found
+        # Set one chunk of each document aside: where several are equally good, the last.
+        place = np.zeros(documents, np.intp)
+        best_chunks = np.flatnonzero(rest == best[owner])
+        place[owner[best_chunks]] = best_chunks
+        rest[place[found]] = -np.inf
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def best_of(owner: NDArray[np.intp], scores: NDArray[np.float64], documents: int) -> NDArray[np.float64]:
+    """Return the best score of each document: `(documents,)`."""
+    best = np.full(documents, -np.inf)
+    np.maximum.at(best, owner, scores)
+    return best
 
 
 def fused(lexical: NDArray[np.floating], dense: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -100,18 +109,15 @@ def fused(lexical: NDArray[np.floating], dense: NDArray[np.floating]) -> NDArray
 
 def standard(scores: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return how many standard deviations each score lies above the mean; NaN stays, equal scores give 0."""
-    known = ~np.isnan(scores)
-    if not known.any():
-        return np.full(len(scores), np.nan)
-    centred = scores - scores[known].mean(dtype=np.float64)
-    deviation = np.sqrt((centred[known] ** 2).mean())
-    return centred / deviation if deviation > 0 else centred
+    known = scores[~np.isnan(scores)].astype(np.float64)
+    if not len(known) or known.min() == known.max():
+        return scores * 0.0
+    return (scores - known.mean()) / known.std()
 
 
 def standing(
     owner: NDArray[np.intp], of_document: NDArray[np.floating], of_chunk: NDArray[np.floating]
 ) -> NDArray[np.intp]:
     """Order chunks: each document's best where the document stands, its others as far below as they are worse."""
-    best = np.full(len(of_document), -np.inf)
-    np.maximum.at(best, owner, of_chunk)
-    return np.argsort(-(of_document[owner] + of_chunk - best[owner]), kind="stable")
+    best = best_of(owner, of_chunk.astype(np.float64), len(of_document))
+    return np.argsort(-(of_document[owner] + (of_chunk - best[owner])), kind="stable")

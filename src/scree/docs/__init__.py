@@ -1,0 +1,1 @@
+"""scree: always-current search by meaning over a repository's markdown."""

@@ -17,6 +17,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 DEFAULT_HITS = 8
 MAX_HITS = 50
 MAX_QUERY_CHARS = 8_000
+PATH_RANGE = "the name of a file, relative to the project's root"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +36,11 @@ class SearchArguments:
             ArgumentError: one is missing, unknown or outside its range.
         """
         _known(raw, ("query", "k", "mode"))
-        query = _text(raw, "query")
+        query = _text(raw, "query", f"from 1 to {MAX_QUERY_CHARS:,} characters")
         if len(query) > MAX_QUERY_CHARS:
             raise ArgumentError(f"query must have at most {MAX_QUERY_CHARS:,} characters, not {len(query):,}.")
-        mode = raw.get("mode", "hybrid")
-        for known in MODES:
-            if mode == known:
-                k = _whole(raw, "k", 1, MAX_HITS)
-                return cls(query, DEFAULT_HITS if k is None else k, known)
-        raise ArgumentError(f"mode must be one of {', '.join(MODES)}, not {_shown(mode)}.")
+        k = _whole(raw, "k", 1, MAX_HITS)
+        return cls(query, DEFAULT_HITS if k is None else k, _mode(raw))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ class ReadArguments:
         end = _whole(raw, "end", 1)
         if start is not None and end is not None and start > end:
             raise ArgumentError(f"start must not be after end, but {start} is after {end}.")
-        return cls(_text(raw, "path"), start, end)
+        return cls(_text(raw, "path", PATH_RANGE), start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ class ReindexArguments:
             ArgumentError: one is unknown, or the path is empty.
         """
         _known(raw, ("path",))
-        return cls(None if raw.get("path") is None else _text(raw, "path"))
+        return cls(None if raw.get("path") is None else _text(raw, "path", PATH_RANGE))
 
 
 def _known(raw: Mapping[str, object], names: tuple[str, ...]) -> None:
@@ -92,21 +89,34 @@ def _known(raw: Mapping[str, object], names: tuple[str, ...]) -> None:
             raise ArgumentError(f"{_shown(name)} is not an argument of this tool; it takes {', '.join(names)}.")
 
 
-def _text(raw: Mapping[str, object], name: str) -> str:
+def _text(raw: Mapping[str, object], name: str, allowed: str) -> str:
     value = raw.get(name)
     if value is None:
-        raise ArgumentError(f"{name} is required.")
+        raise ArgumentError(f"{name} is required: {allowed}.")
     if not isinstance(value, str):
-        raise ArgumentError(f"{name} must be text, not {_shown(value)}.")
+        raise ArgumentError(f"{name} must be text, {allowed}, not {_shown(value)}.")
     if not value.strip():
-        raise ArgumentError(f"{name} must not be empty.")
+        raise ArgumentError(f"{name} must not be empty: {allowed}.")
     return value
+
+
+def _mode(raw: Mapping[str, object]) -> Mode:
+    value = raw.get("mode")
+    if value is None:
+        return "hybrid"
+    for mode in MODES:
+        if value == mode:
+            return mode
+    raise ArgumentError(f"mode must be one of {', '.join(MODES)}, not {_shown(value)}.")
 
 
 def _whole(raw: Mapping[str, object], name: str, low: int, high: int | None = None) -> int | None:
     value = raw.get(name)
     if value is None:
         return None
+    # JSON knows one kind of number: some clients write 8 as 8.0.
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and low <= value and (high is None or value <= high):
         return value
     allowed = f"from {low} to {high}" if high is not None else f"of at least {low}"

@@ -187,7 +187,8 @@ def _near_quote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
     The library's rule looks ahead over every line that might continue a paragraph, even if the quote has
     none: many quotes of one heading or fence, each with a line of text below, take it quadratic time. So it
-    sees a few lines, and more only if the quote fills them.
+    sees a few lines, and more only if the quote fills them. Only a link definition whose title runs on over all
+    of these is read otherwise than by the library.
     """
     if state.level >= MAX_NESTING:
         return False

@@ -94,14 +94,11 @@ def parse(
         shared_chars: most characters of a chunk that is shared.
     """
     text = normalise_newlines(source)
-    # Character for character as long, so that offsets hold in both.
-    structure = text.replace("\r", "\n")
+    structure = _structure(text)
     front = read_front_matter(structure)
-    begin = front.end or int(structure.startswith("\ufeff"))
-    newlines = [match.start() for match in re.finditer("\n", text)]
-    top = newlines[MARKER_LINES - 1] if len(newlines) >= MARKER_LINES else len(text)
-    if front.opted_out or _has_marker(structure[begin:top]):
+    if opts_out(source):
         return Document(front.title, (), opted_out=True)
+    newlines = [match.start() for match in re.finditer("\n", text)]
 
     def line(offset: int) -> int:
         return bisect_left(newlines, offset) + 1
@@ -109,7 +106,7 @@ def parse(
     def chunk(trail: tuple[str, ...], start: int, end: int) -> Chunk:
         return Chunk(trail, text[start:end], line(start), line(end - 1))
 
-    blocks = Blocks(structure, begin)
+    blocks = Blocks(structure, front.end)
     chunks = tuple(
         chunk(trail, *piece)
         for trail, start, end in _regions(_sections(blocks), small_chars, shared_chars)
@@ -121,9 +118,19 @@ def parse(
     return Document(front.title, chunks, opted_out=False)
 
 
-def _has_marker(top: str) -> bool:
-    """Say whether a comment at the top of a file opts it out; in code it only shows how to."""
-    return MARKER.search(top) is not None and any(MARKER.search(html) for html in html_parts(top))
+def opts_out(source: str) -> bool:
+    """Say whether a file says `scree: ignore`, in its front matter or in a comment; in code it only shows how to."""
+    text = normalise_newlines(source)
+    structure = _structure(text)
+    front = read_front_matter(structure)
+    top_end = len("\n".join(text.split("\n", MARKER_LINES)[:MARKER_LINES]))
+    top = structure[front.end : top_end]
+    return front.opted_out or (bool(MARKER.search(top)) and any(map(MARKER.search, html_parts(top))))
+
+
+def _structure(text: str) -> str:
+    """Return `text` with lone CRs as LFs. It is as long, so that offsets hold in both."""
+    return text.replace("\r", "\n")
 
 
 @dataclass(frozen=True, slots=True)

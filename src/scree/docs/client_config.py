@@ -5,12 +5,13 @@ The file is edited as text, at the one place that changes, so that its other byt
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import stat
 import tempfile
 from dataclasses import dataclass
-from json.decoder import scanstring
 from pathlib import Path
 
 from scree.errors import ScreeError
@@ -18,8 +19,11 @@ from scree.errors import ScreeError
 CONFIG_NAME = ".mcp.json"
 SERVERS_KEY = "mcpServers"
 ENTRY_KEY = "scree"
+NEW_FILE_MODE = 0o644
 
-_SPACE = re.compile(r"[ \t\r\n]*")
+# A byte order mark can only stand in front of everything.
+_SPACE = re.compile(r"\ufeff?[ \t\r\n]*")
+_INDENTED = re.compile(r"\n([ \t]+)\S")
 
 
 class ClientConfigError(ScreeError):
@@ -72,52 +76,66 @@ def remove_entry(root: Path) -> bool:
     text = _read(path)
     if text is None:
         return False
+    # Once for each time that it stands there: of a repeated key, clients take the last.
+    changed = False
+    while (without := _without_entry(text, path)) is not None:
+        text, changed = without, True
+    if changed:
+        _write(path, text)
+    return changed
+
+
+def _without_entry(text: str, path: Path) -> str | None:
     servers = _find(_members(text, 0, path, "the file"), SERVERS_KEY)
     if servers is None:
-        return False
+        return None
     members = _members(text, servers.value, path, f'"{SERVERS_KEY}"')
     entry = _find(members, ENTRY_KEY)
     if entry is None:
-        return False
+        return None
     position = members.index(entry)
     if position > 0:
         start, end = members[position - 1].end, entry.end
     elif len(members) > 1:
         start, end = entry.start, members[1].start
     else:
-        start, end = servers.value + 1, text.index("}", entry.end)
-    _write(path, text[:start] + text[end:])
-    return True
+        start, end = servers.value + 1, _skip(text, entry.end)
+    return text[:start] + text[end:]
 
 
 def _find(members: list[_Member], key: str) -> _Member | None:
-    return next((member for member in members if member.key == key), None)
+    return next((member for member in reversed(members) if member.key == key), None)
 
 
 def _read(path: Path) -> str | None:
     try:
         text = path.read_bytes().decode("utf-8")
-        json.loads(text.removeprefix("\ufeff"))
+        json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse_constant)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ClientConfigError(f'"{path}" cannot be read ({error.strerror}); nothing was changed.') from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ClientConfigError(f'"{path}" is not valid JSON ({error}); mend it first, nothing was changed.') from error
     return text
 
 
+def _refuse_constant(name: str) -> None:
+    """Refuse what Python's parser takes and JSON does not know."""
+    raise ValueError(f"{name} is not a number in JSON")
+
+
 def _members(text: str, start: int, path: Path, what: str) -> list[_Member]:
-    """List the members of the object that begins at `start` of a text known to be valid JSON."""
-    position = text.find("{", start)
-    if text[start:position].strip(" \t\r\n\ufeff"):
+    """List the members of the object at `start`, white space before it aside, of a text known to be valid JSON."""
+    opening = _skip(text, start)
+    if text[opening] != "{":
         raise ClientConfigError(f'In "{path}" {what} is not a JSON object; mend it first, nothing was changed.')
     decoder = json.JSONDecoder()
     members = []
-    position = _skip(text, position + 1)
+    position = _skip(text, opening + 1)
     while text[position] != "}":
         key_start = position
-        key, position = scanstring(text, position + 1)
+        key, position = decoder.raw_decode(text, key_start)
         value = _skip(text, _skip(text, position) + 1)
         _, end = decoder.raw_decode(text, value)
         members.append(_Member(key, key_start, value, end))
@@ -134,39 +152,42 @@ def _skip(text: str, position: int) -> int:
 
 def _insert(text: str, start: int, members: list[_Member], key: str, value: object) -> str:
     """Insert a member as the last one of the object at `start`, laid out as its neighbours are."""
-    newline = "\r\n" if "\r\n" in text else "\n"
-    if "\n" not in text:
-        addition = f"{json.dumps(key)}: {json.dumps(value)}"
-        at = members[-1].end if members else text.index("{", start) + 1
-        return text[:at] + (", " if members else "") + addition + text[at:]
-    unit = _indentation(text)
-    opening = text.index("{", start)
+    opening = _skip(text, start)
     line = text[text.rfind("\n", 0, opening) + 1 : opening]
     outer = line[: len(line) - len(line.lstrip(" \t"))]
-    inner = outer + unit
-    body = json.dumps(value, indent=unit).replace("\n", newline + inner)
-    addition = f"{newline}{inner}{json.dumps(key)}: {body}"
+    indented = _INDENTED.search(text)
+    unit = indented[1] if indented else "  "
+    if members:
+        before = text[: members[-1].start]
+        gap = before[len(before.rstrip(" \t\r\n")) :]
+    else:
+        # In a file of one line, everything below the top stays in that line.
+        gap = "" if opening > _skip(text, 0) and "\n" not in text[:opening] else f"\n{outer}{unit}"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    _, broken, inner = gap.rpartition("\n")
+    body = json.dumps(value, indent=unit).replace("\n", newline + inner) if broken else json.dumps(value)
+    member = f"{json.dumps(key)}: {body}"
     if members:
         at = members[-1].end
-        return f"{text[:at]},{addition}{text[at:]}"
-    closing = text.index("}", opening)
-    return f"{text[: opening + 1]}{addition}{newline}{outer}{text[closing:]}"
-
-
-def _indentation(text: str) -> str:
-    """Return one step of the file's indentation; two spaces where it shows none."""
-    match = re.search(r"\n([ \t]+)\S", text)
-    return match[1] if match else "  "
+        return f"{text[:at]},{newline + inner if broken else ' '}{member}{text[at:]}"
+    closing = _skip(text, opening + 1)
+    inside = f"{newline}{inner}{member}{newline}{outer}" if broken else member
+    return text[: opening + 1] + inside + text[closing:]
 
 
 def _write(path: Path, text: str) -> None:
     """Replace the file in one step, through a link if it is one, keeping its mode."""
     target = path.resolve()
     try:
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
-        with tempfile.NamedTemporaryFile("wb", dir=target.parent, prefix=CONFIG_NAME, delete=False) as file:
-            file.write(text.encode("utf-8"))
-        os.chmod(file.name, mode)
-        os.replace(file.name, target)
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else NEW_FILE_MODE
+        with contextlib.ExitStack() as on_error:
+            with tempfile.NamedTemporaryFile("wb", dir=target.parent, prefix=f"{CONFIG_NAME}.", delete=False) as file:
+                on_error.callback(os.unlink, file.name)
+                file.write(text.encode("utf-8"))
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(file.name, mode)
+            os.replace(file.name, target)
+            on_error.pop_all()
     except OSError as error:
         raise ClientConfigError(f'"{path}" cannot be written ({error.strerror}); nothing was changed.') from error

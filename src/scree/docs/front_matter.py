@@ -21,7 +21,7 @@ class FrontMatter:
     """What the top of a file says about the file.
 
     Attributes:
-        end: offset at which the text begins; 0 without front matter.
+        end: offset at which the text begins, behind front matter and BOM.
         title: as one line; empty if there is none.
         title_span: offsets of the title's entry, its key included.
         opted_out: whether it says `scree: ignore`.
@@ -53,7 +53,7 @@ def read_front_matter(source: str) -> FrontMatter:
             title_span=title_span,
             opted_out=marker.casefold() == "ignore",
         )
-    return FrontMatter()
+    return FrontMatter(end=int(source.startswith("\ufeff")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,60 +6,65 @@ process that is long gone, means nothing.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-from scree.errors import ReadOnlyIndexError
+from scree.errors import ReadOnlyIndexError, StorageError
 
 LOCK_NAME = "writer.lock"
 
-# Whoever asks who holds the lease holds a shared lock for some microseconds, and must not make another's attempt fail.
-PROBE_ATTEMPTS = 5
-PROBE_SECONDS = 0.002
+# Whoever asks who holds the lease holds a shared lock for some microseconds. Twenty of them asking without a pause make
+# an attempt wait for a few turns; this many in a row mean something else.
+ATTEMPTS = 200
+PAUSE_SECONDS = 0.002
+
+# A holder writes its pid some microseconds after it has locked; one that did not get so far has no name.
+PID_ATTEMPTS = 5
 
 
 class WriterLease:
     """The right to write the index in `folder`; at most one process holds it.
 
-    Not for sharing between threads: one thread acquires and releases it.
+    Not for sharing between threads: one thread acquires and releases it. Programs that are started meanwhile do not
+    inherit it.
     """
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._path = folder / LOCK_NAME
         self._descriptor: int | None = None
 
     def acquire(self) -> bool:
         """Take the lease if nobody holds it; returns whether this object holds it now.
 
+        Makes the folder, but not the one around it, which is the project and may be unmounted.
+
         Raises:
-            ReadOnlyIndexError: the folder cannot be written.
+            ReadOnlyIndexError: the folder cannot be written, or is a symbolic link.
+            StorageError: its file system has no locks.
         """
         if self._descriptor is not None:
             return True
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        except OSError as error:
-            raise ReadOnlyIndexError(
-                f'"{self._path.parent}" cannot be written ({error.strerror}); make it writable so that scree can keep '
-                "its index there."
-            ) from error
-        for attempt in range(PROBE_ATTEMPTS):
-            if _lock(descriptor, fcntl.LOCK_EX):
-                break
-            if attempt == PROBE_ATTEMPTS - 1:
-                os.close(descriptor)
+        while True:
+            descriptor = self._open()
+            try:
+                locked = self._lock(descriptor)
+                # The lock of a file that was deleted in between keeps nobody out.
+                if locked and _is_at(descriptor, self._path):
+                    os.ftruncate(descriptor, 0)
+                    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+                    self._descriptor = descriptor
+                    return True
+            except OSError as error:
+                raise self._unusable(error) from error
+            finally:
+                if self._descriptor is None:
+                    os.close(descriptor)
+            if not locked:
                 return False
-            time.sleep(PROBE_SECONDS)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        self._descriptor = descriptor
-        return True
 
     def release(self) -> None:
         """Give the lease up; nothing happens when it is not held."""
@@ -67,38 +72,101 @@ class WriterLease:
             os.close(self._descriptor)
             self._descriptor = None
 
+    def intact(self) -> bool:
+        """Whether this object holds the lease, and of the lock file that lies there now.
+
+        Not once somebody has deleted the index's folder: then another process can become the writer of a new one.
+        """
+        return self._descriptor is not None and _is_at(self._descriptor, self._path)
+
     def holder(self) -> int | None:
-        """Return the pid of the process that holds the lease, or None when nobody does."""
+        """Return the pid of the process that holds the lease, or None when nobody does, or none with a name.
+
+        Raises:
+            StorageError: the lock file cannot be looked at.
+        """
         if self._descriptor is not None:
             return os.getpid()
-        with self._opened() as descriptor:
-            for _ in range(PROBE_ATTEMPTS):
-                if descriptor is None or _lock(descriptor, fcntl.LOCK_SH):
-                    return None
-                text = os.pread(descriptor, 32, 0).strip()
-                if text.isdigit():
-                    return int(text)
-                time.sleep(PROBE_SECONDS)  # The holder writes its pid right after it has locked.
-            return None
-
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[int | None]:
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            yield None
-            return
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise self._unusable(error) from error
         try:
-            yield descriptor
+            for attempt in range(1, PID_ATTEMPTS + 1):
+                if _try_lock(descriptor, fcntl.LOCK_SH):
+                    return None
+                text = os.pread(descriptor, 32, 0).strip()
+                # The number of a dead process is the holder's before, for a moment; or the holder's own, which lives
+                # where this process does not see it, as in a container.
+                if text.isdigit() and (attempt == PID_ATTEMPTS or _lives(int(text))):
+                    return int(text)
+                time.sleep(PAUSE_SECONDS)
+            return None
+        except OSError as error:
+            raise self._unusable(error) from error
         finally:
             os.close(descriptor)
 
+    def _open(self) -> int:
+        """Open the lock file, made if need be, without following a link: a repository may carry one in its place."""
+        try:
+            self._folder.mkdir(exist_ok=True)
+            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+                return os.open(LOCK_NAME, flags, 0o600, dir_fd=folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise self._unusable(error) from error
 
-def _lock(descriptor: int, kind: int) -> bool:
+    def _lock(self, descriptor: int) -> bool:
+        for _ in range(ATTEMPTS):
+            if _try_lock(descriptor, fcntl.LOCK_EX):
+                return True
+            if not _try_lock(descriptor, fcntl.LOCK_SH):
+                return False
+            # No one holds it: there are only others who ask, or try at this very moment.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            time.sleep(PAUSE_SECONDS)
+        return False
+
+    def _unusable(self, error: OSError) -> StorageError:
+        if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+            return StorageError(f'The file system of "{self._folder}" has no locks ({error.strerror}); use another.')
+        if error.errno == errno.ENOSPC:
+            return StorageError(f'The disk that holds "{self._folder}" is full; free some room.')
+        return ReadOnlyIndexError(
+            f'"{self._folder}" cannot be written ({error.strerror}); make it a writable folder so that scree can keep '
+            "its index there."
+        )
+
+
+def _try_lock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             return False
         raise
+    return True
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file is still the one at `path`."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
     return True

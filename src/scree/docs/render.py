@@ -174,6 +174,11 @@ def note_over_cap(markdown_mb: float, cap_mb: float) -> str:
     )
 
 
+def note_printed_alike(others: int) -> str:
+    """Return the line that follows a document where `others` more files have a path that prints like its own."""
+    return f"[{others} more {'file has' if others == 1 else 'files have'} a path that prints like this one]"
+
+
 def reindex_file(path: str, *, changed: bool) -> str:
     """Return the reply to `reindex` with a path, where this process writes."""
     return f'Re-indexed "{printable(path)}".' if changed else f'"{printable(path)}" is already up to date.'
@@ -187,17 +192,12 @@ def reindex_scan(scanned: int, indexed: int, removed: int, failed: int, deferred
 
 def reindex_first_sync(notes: int) -> str:
     """Return the reply to `reindex` during the first sync."""
-    return (
-        f"The first sync is still running ({notes} notes indexed so far); new and changed files are included."
-    )
+    return f"The first sync is still running ({notes} notes indexed so far); new and changed files are included."
 
 
 def reindex_elsewhere(pid: int) -> str:
     """Return the reply to `reindex` where another process writes."""
-    return (
-        f"Another scree process (pid {pid}) keeps this index current; "
-        "edits are picked up within a few seconds."
-    )
+    return f"Another scree process (pid {pid}) keeps this index current; edits are picked up within a few seconds."
 
 
 def _hit(hit: Hit) -> str:
@@ -218,11 +218,7 @@ def _hit(hit: Hit) -> str:
 
 
 def _lines(location: Location) -> str:
-    return (
-        str(location.start_line)
-        if location.end_line is None
-        else f"{location.start_line}-{location.end_line}"
-    )
+    return str(location.start_line) if location.end_line is None else f"{location.start_line}-{location.end_line}"
 
 
 def _heading(trail: tuple[str, ...]) -> str:

@@ -28,7 +28,7 @@ from scree.docs.status import Status, size_on_disk
 from scree.docs.store import INDEX_FOLDER, Store, index_path
 from scree.docs.sync import OPT_OUT_REASON, Progress
 from scree.docs.writer import Phase, Writer, outcome
-from scree.errors import ArgumentError, NotFoundError, RefusedError, SkippedFile, StorageError
+from scree.errors import ArgumentError, EncoderError, NotFoundError, RefusedError, SkippedFile, StorageError
 
 
 class Session:
@@ -193,7 +193,10 @@ class Session:
 
     def catch_up(self, progress: Progress) -> None:
         """Bring the index up to date before a search from a terminal, unless another process keeps it current."""
-        self.writer.sync_once(None, progress, capped=True)
+        try:
+            self.writer.sync_once(None, progress, capped=True)
+        except (StorageError, EncoderError) as error:
+            self.writer.give_up(str(error))  # what is indexed can still be searched
 
     def status(self) -> Status:
         """Return a picture of the index."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from scree.core.printable import printable
 from scree.errors import ArgumentError
 
 MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
@@ -12,6 +14,10 @@ MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
 MAX_FILE_BYTES = 1_000_000
 FIRST_SYNC_MB = 32.0
 BUILTIN_ENCODER = "builtin"
+
+# A file is read whole, into memory; more than this is no document.
+LARGEST_MAX_FILE_BYTES = 1_000_000_000
+MOST_THREADS = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +42,40 @@ class Settings:
         """Read the settings from `environment`.
 
         Raises:
-            ArgumentError: a value is not a number above zero; the sentence names the variable.
+            ArgumentError: a value is not a number in the range allowed; the sentence names the variable and the range.
         """
         threads = environment.get("SCREE_THREADS")
         return cls(
-            max_file_bytes=int(_positive(environment, "SCREE_MAX_FILE_BYTES", MAX_FILE_BYTES)),
-            first_sync_mb=_positive(environment, "SCREE_FIRST_SYNC_MB", FIRST_SYNC_MB),
+            max_file_bytes=_whole(environment, "SCREE_MAX_FILE_BYTES", MAX_FILE_BYTES, LARGEST_MAX_FILE_BYTES),
+            first_sync_mb=_above_zero(environment, "SCREE_FIRST_SYNC_MB", FIRST_SYNC_MB),
             encoder=environment.get("SCREE_ENCODER") or BUILTIN_ENCODER,
-            threads=max(1, int(_positive(environment, "SCREE_THREADS", 1))) if threads else None,
+            threads=_whole(environment, "SCREE_THREADS", 1, MOST_THREADS) if threads else None,
         )
 
 
-def _positive(environment: Mapping[str, str], name: str, default: float) -> float:
+def _whole(environment: Mapping[str, str], name: str, default: int, largest: int) -> int:
     raw = environment.get(name)
     if not raw:
         return default
-    try:
-        value = float(raw)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < float("inf"):
-        raise ArgumentError(f'{name} must be a number above 0, not "{raw}".')
+    value = _number(raw)
+    if not (1 <= value <= largest and value.is_integer()):
+        raise ArgumentError(f'{name} must be a whole number from 1 to {largest:,}, not "{printable(raw)}".')
+    return int(value)
+
+
+def _above_zero(environment: Mapping[str, str], name: str, default: float) -> float:
+    raw = environment.get(name)
+    if not raw:
+        return default
+    value = _number(raw)
+    if not 0 < value < math.inf:
+        raise ArgumentError(f'{name} must be a number above 0, not "{printable(raw)}".')
     return value
+
+
+def _number(raw: str) -> float:
+    """Return what `raw` says, not-a-number (which is in no range) where that is no number."""
+    try:
+        return float(raw)
+    except ValueError:
+        return math.nan

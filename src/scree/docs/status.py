@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from scree.docs.render import printable
+from scree.core.printable import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ class Status:
     def as_json(self) -> dict[str, object]:
         """Return the picture under the keys of the contract."""
         return {
-            "root": str(self.root),
-            "index_path": str(self.index_path),
+            "root": printable(str(self.root)),
+            "index_path": printable(str(self.index_path)),
             "files": [{"path": printable(path), "chunks": chunks} for path, chunks in self.files],
             "chunks": self._chunks,
             "model": self.model,
@@ -53,16 +54,18 @@ class Status:
         }
 
     def as_text(self) -> str:
-        """Return the picture for a terminal: the facts, then what is skipped, reason by reason."""
-        written = f"process {self.writer_pid}" if self.writer_pid else "nobody; the next search or session brings it up to date"
+        """Return the picture for a terminal: the facts, then what is skipped and why."""
+        writer = "nobody; the next search or session brings it up to date"
+        if self.writer_pid is not None:
+            writer = f"process {self.writer_pid}"
         lines = [
-            f"root       {self.root}",
-            f"index      {self.index_path} ({self.index_bytes / 1_000_000:.1f} MB)",
+            f"root       {printable(str(self.root))}",
+            f"index      {printable(str(self.index_path))} ({self.index_bytes / 1_000_000:.1f} MB)",
             f"files      {len(self.files)}",
             f"chunks     {self._chunks}",
             f"model      {self.model[:12] if self.model else 'none yet'}",
-            f"written by {written}",
-            f"last sync  {_moment(self.last_sync) if self.last_sync else 'never'}",
+            f"written by {writer}",
+            f"last sync  {'never' if self.last_sync is None else _moment(self.last_sync)}",
             f"skipped    {len(self.skipped)}",
             *(f"  {printable(path)}: {reason}" for path, reason in self.skipped),
         ]
@@ -74,8 +77,13 @@ class Status:
 
 
 def size_on_disk(files: Iterable[Path]) -> int:
-    """Return the bytes that those of `files` which exist take up."""
-    return sum(os.stat(file).st_size for file in files if file.exists())
+    """Return the bytes of those of `files` that exist."""
+    size = 0
+    for file in files:
+        # SQLite's own come and go.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            size += os.stat(file).st_size
+    return size
 
 
 def _moment(seconds: int) -> str:

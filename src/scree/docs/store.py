@@ -8,6 +8,7 @@ leaves a document whole or absent.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -23,10 +24,11 @@ from scree.core.database import (
     open_reader,
     open_writer,
     pack_embeddings,
+    transaction,
     unpack_embeddings,
 )
 from scree.core.lexical_index import LexicalIndex
-from scree.errors import ReadOnlyIndexError
+from scree.errors import ModelMismatchError, ReadOnlyIndexError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,6 +42,11 @@ INDEX_NAME = "index.sqlite"
 # Embeddings that no chunk uses are kept, so that a branch switched away from and back costs nothing. When more of them
 # than this, and more than the chunks in use, have piled up, the oldest go.
 MIN_KEPT_UNUSED = 20_000
+
+# A file changed within one tick of the file system's clock after it was read looks as it did when it was read. Local
+# file systems tick every 10 ms or faster; those that keep whole seconds are known by times without a fraction.
+TICK_NS = 20_000_000
+WHOLE_SECONDS_TICK_NS = 2_000_000_000
 
 CREATE = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -66,6 +73,7 @@ CREATE TABLE chunks (
 );
 CREATE INDEX chunks_by_document ON chunks (document_id);
 CREATE INDEX chunks_by_content ON chunks (content_key);
+CREATE INDEX chunks_to_backfill ON chunks (document_id) WHERE end_line IS NULL;
 CREATE TABLE encoders (id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL);
 CREATE TABLE embeddings (
     id INTEGER PRIMARY KEY,
@@ -76,8 +84,15 @@ CREATE TABLE embeddings (
 );
 """
 
-# Version 1 did not record where a chunk ends; the next sync fills `end_line` in without embedding anything.
-MIGRATIONS = {1: "ALTER TABLE chunks ADD COLUMN end_line INTEGER;"}
+# Version 1 did not record where a chunk ends; the next sync fills `end_line` in without embedding anything. Nor did it
+# record that a first sync had begun, which the cap on first syncs goes by.
+MIGRATIONS = {
+    1: """
+ALTER TABLE chunks ADD COLUMN end_line INTEGER;
+CREATE INDEX chunks_to_backfill ON chunks (document_id) WHERE end_line IS NULL;
+INSERT OR IGNORE INTO meta VALUES ('first_sync', 'begun');
+"""
+}
 
 SCHEMA = Schema(application_id=0x53435245, version=2, create=CREATE + LexicalIndex.CREATE, migrations=MIGRATIONS)
 
@@ -97,7 +112,19 @@ class FileState:
     @classmethod
     def of(cls, stat: os.stat_result) -> Self:
         """Take the state from what `os.stat` returned."""
-        return cls(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+        # Some file systems number files with all 64 bits, and keep times centuries away; SQLite's integers are signed.
+        return cls(*map(_signed, (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)))
+
+    def holds(self, read_ns: int, now: FileState) -> bool:
+        """Whether a file that had this state when it was read is proven by its present one to be as it was.
+
+        Args:
+            read_ns: when it was read, nanoseconds since 1970.
+            now: its present state.
+        """
+        # Nobody can set a ctime, and every change moves it, if only by a tick of the clock.
+        tick_ns = WHOLE_SECONDS_TICK_NS if self.ctime_ns % 1_000_000_000 == 0 else TICK_NS
+        return self == now and read_ns - self.ctime_ns > tick_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +146,7 @@ class ChunkRow:
     id: int
     path: str
     state: FileState
+    read_ns: int
     trail: tuple[str, ...]
     text: str
     start_line: int
@@ -153,17 +181,23 @@ def content_key(context: str, text: str) -> bytes:
 def protect_folder(folder: Path) -> None:
     """Make the index folder, with a `.gitignore` of its own that keeps all of it out of git.
 
+    Makes nothing around it, for that is the project, and may be unmounted.
+
     Raises:
-        ReadOnlyIndexError: the folder cannot be made or written.
+        ReadOnlyIndexError: the folder cannot be made or written, or is a link, which a repository may carry to have
+            files written elsewhere.
     """
     ignore = folder / ".gitignore"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not ignore.exists():
+        if folder.is_symlink():
+            raise OSError(errno.ELOOP, "it is a symbolic link")
+        folder.mkdir(exist_ok=True)
+        if not os.path.lexists(ignore):
             ignore.write_text("*\n", encoding="ascii")
     except OSError as error:
         raise ReadOnlyIndexError(
-            f'"{folder}" cannot be written ({error.strerror}); make it writable so that scree can keep its index there.'
+            f'"{folder}" cannot be written ({error.strerror}); make it a writable folder so that scree can keep its '
+            "index there."
         ) from error
 
 
@@ -199,23 +233,14 @@ class Store:
             if self._connection.in_transaction:
                 yield
                 return
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(self._connection):
                 yield
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
-            self._connection.execute("COMMIT")
 
     @contextlib.contextmanager
     def view(self) -> Iterator[None]:
         """Make the reads inside see one state of the index, whatever the writer commits meanwhile."""
-        with explained(self.path):
-            self._connection.execute("BEGIN")
-            try:
-                yield
-            finally:
-                self._connection.execute("ROLLBACK")
+        with explained(self.path), transaction(self._connection, "DEFERRED"):
+            yield
 
     # Facts about the whole
 
@@ -296,9 +321,7 @@ class Store:
             )
             return {os.fsdecode(row[0]) for row in rows}
 
-    def put_document(
-        self, path: str, state: FileState, sha256: bytes, read_ns: int, content: Document | str
-    ) -> None:
+    def put_document(self, path: str, state: FileState, sha256: bytes, read_ns: int, content: Document | str) -> None:
         """Store a document in place of what the index held for its path.
 
         Args:
@@ -308,8 +331,7 @@ class Store:
             read_ns: when the file was read, nanoseconds since 1970.
             content: the parsed document, or the reason why its content keeps it out.
         """
-        skipped = isinstance(content, str)
-        title = "" if isinstance(content, str) else content.title
+        title, reason = ("", content) if isinstance(content, str) else (content.title, None)
         with self.transaction():
             self.remove_documents([path])
             document_id = self._connection.execute(
@@ -318,7 +340,7 @@ class Store:
                 (
                     os.fsencode(path),
                     title,
-                    content if skipped else None,
+                    reason,
                     sha256,
                     state.size,
                     state.mtime_ns,
@@ -348,6 +370,14 @@ class Store:
             ).lastrowid
             assert chunk_id is not None
             self.lexical.add(chunk_id, document_id, heading=context, body=chunk.text)
+
+    def set_lines(self, lines: Iterable[tuple[int, int, int]]) -> None:
+        """Record `(chunk id, first line, last line)` of chunks whose text and embedding stay as they are."""
+        with self.transaction():
+            self._connection.executemany(
+                "UPDATE chunks SET start_line = ?, end_line = ? WHERE id = ?",
+                [(start, end, chunk_id) for chunk_id, start, end in lines],
+            )
 
     def touch_document(self, document_id: int, state: FileState, read_ns: int) -> None:
         """Record a new state of a file whose content is the same."""
@@ -388,6 +418,21 @@ class Store:
             row = self._connection.execute("SELECT id FROM encoders WHERE fingerprint = ?", (fingerprint,)).fetchone()
         return int(row[0]) if row else None
 
+    def expect_encoder(self, fingerprint: str) -> None:
+        """Raise where the index holds embeddings, and none of them by this encoder.
+
+        Raises:
+            ModelMismatchError: it was made with another model.
+        """
+        with explained(self.path):
+            query = "SELECT fingerprint FROM encoders WHERE id IN (SELECT encoder_id FROM embeddings)"
+            known = [str(row[0]) for row in self._connection.execute(query)]
+        if known and fingerprint not in known:
+            raise ModelMismatchError(
+                f'The index "{self.path}" was made with another model ({known[-1][:12]}, not {fingerprint[:12]}); the '
+                "process that writes to it embeds it anew."
+            )
+
     def missing_embeddings(self, encoder_id: int) -> list[bytes]:
         """Return the content keys that the encoder has not embedded, in order of their first chunk."""
         with explained(self.path):
@@ -427,10 +472,8 @@ class Store:
                 MIN_KEPT_UNUSED, self.count_chunks()
             )
             if excess > 0:
-                self._connection.execute(
-                    f"DELETE FROM embeddings WHERE id IN (SELECT id FROM embeddings WHERE {unused} ORDER BY id LIMIT ?)",
-                    (excess,),
-                )
+                oldest = f"SELECT id FROM embeddings WHERE {unused} ORDER BY id LIMIT ?"
+                self._connection.execute(f"DELETE FROM embeddings WHERE id IN ({oldest})", (excess,))
 
     # Reading for a search
 
@@ -443,11 +486,11 @@ class Store:
                 (encoder_id,),
             ).fetchall()
 
-    def embeddings(self, encoder_id: int, chunk_ids: Iterable[int], dimension: int) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    def embeddings(
+        self, encoder_id: int, chunk_ids: Iterable[int], dimension: int
+    ) -> Iterator[tuple[int, NDArray[np.float32]]]:
         """Yield `(chunk id, (windows, dimension) float32 rows)` for those of `chunk_ids` that have an embedding."""
-        query = (
-            "SELECT vectors FROM chunks JOIN embeddings USING (content_key) WHERE chunks.id = ? AND encoder_id = ?"
-        )
+        query = "SELECT vectors FROM chunks JOIN embeddings USING (content_key) WHERE chunks.id = ? AND encoder_id = ?"
         with explained(self.path):
             for chunk_id in chunk_ids:
                 row = self._connection.execute(query, (chunk_id, encoder_id)).fetchone()
@@ -458,6 +501,10 @@ class Store:
         """Return the chunks with these ids, in this order; ids no longer in the index are left out."""
         return [row for chunk_id in chunk_ids for row in self._chunk_rows("chunks.id = ?", chunk_id)]
 
+    def chunks_of(self, document_id: int) -> list[ChunkRow]:
+        """Return the chunks of one document, in its order."""
+        return self._chunk_rows("document_id = ? ORDER BY chunks.id", document_id)
+
     def identical_chunks(self, key: bytes) -> list[ChunkRow]:
         """Return every chunk with this content, by path and line."""
         return self._chunk_rows("content_key = ? ORDER BY path, start_line", key)
@@ -465,11 +512,16 @@ class Store:
     def _chunk_rows(self, condition: str, value: object) -> list[ChunkRow]:
         with explained(self.path):
             rows = self._connection.execute(
-                "SELECT chunks.id, path, size, mtime_ns, ctime_ns, inode, trail, text, start_line, end_line, content_key "
-                f"FROM chunks JOIN documents ON documents.id = document_id WHERE {condition}",
+                "SELECT chunks.id, path, size, mtime_ns, ctime_ns, inode, read_ns, trail, text, start_line, end_line, "
+                f"content_key FROM chunks JOIN documents ON documents.id = document_id WHERE {condition}",
                 (value,),
             ).fetchall()
         return [
-            ChunkRow(row[0], os.fsdecode(row[1]), FileState(*row[2:6]), tuple(json.loads(row[6])), *row[7:])
+            ChunkRow(row[0], os.fsdecode(row[1]), FileState(*row[2:6]), row[6], tuple(json.loads(row[7])), *row[8:])
             for row in rows
         ]
+
+
+def _signed(number: int) -> int:
+    """Return the number that has the same lowest 64 bits as `number` and fits into SQLite's integers."""
+    return (number + 2**63) % 2**64 - 2**63

@@ -7,12 +7,14 @@ at most the files of one open transaction, which the next scan finds again.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from scree.core.encoder import Encoder, Passage
 from scree.core.files import ChangedWhileRead, read_source
@@ -20,21 +22,27 @@ from scree.core.ignore_rules import IgnoreRules
 from scree.docs.chunks import parse
 from scree.docs.settings import Settings
 from scree.docs.store import INDEX_FOLDER, DocumentRow, FileState, Store
+from scree.docs.verification import find
 from scree.errors import SkippedFile
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 OPT_OUT_REASON = 'opt-out marker "scree: ignore"'
 
 # A search during the first sync sees whole transactions only, so they are kept short.
 TRANSACTION_SECONDS = 0.25
 
-# One commit of embeddings, and the longest that an edit waits for the embedding of others: about a quarter of a second
-# on two cores at 60 passages a second.
+# One commit of embeddings, and what an edit waits for while others are embedded: about a quarter of a second on two
+# cores at 60 passages a second.
 EMBEDDING_SLICE = 16
 
-# A file changed within one tick of the file system's clock after it was read looks as it did when it was read. Local
-# file systems tick every 10 ms or faster; those that keep whole seconds are known by times without a fraction.
-TICK_NS = 20_000_000
-WHOLE_SECONDS_TICK_NS = 2_000_000_000
+# Facts the index keeps about itself.
+COMPLETED_FOR = "completed_for"  # fingerprint of the encoder for which it has once been complete
+LAST_SYNC = "last_sync"  # when that was, seconds since 1970
+FIRST_SYNC = "first_sync"  # set once a scan of everything has been allowed to begin
+SIZE_LIMIT = "max_file_bytes"  # the size limit that the last scan of everything went by
 
 Stage = Literal["reading", "embedding"]
 Progress = Callable[[Stage, int, int], None]  # stage, how many are done, how many there are
@@ -52,7 +60,8 @@ class ScanReport:
         notes: how many markdown files were looked at.
         indexed: paths that were read and stored anew.
         removed: paths that left the index.
-        failed: paths that could not be read, with the reason; what the index holds of them stays.
+        failed: paths with the reason. What the index holds of a file that cannot be read stays; one that cannot be
+            split into chunks is kept out.
         deferred: paths that changed while they were looked at; the next look takes them up.
         folders: the folders of the tree, for a watcher; None when the scan did not walk the tree.
         refusal: set when nothing was done to protect the index or the user; says why.
@@ -81,7 +90,7 @@ class Synchronizer:
     @property
     def completed_for(self) -> str | None:
         """Fingerprint of the encoder for which the index has once been complete; None for a new index."""
-        return self._store.fact("completed_for")
+        return self._store.fact(COMPLETED_FOR)
 
     def scan(
         self,
@@ -102,26 +111,35 @@ class Synchronizer:
         Raises:
             StorageError: the index cannot be written.
         """
+        whole = paths is None
         report = ScanReport()
-        look = self._walk() if paths is None else self._look(paths)
+        if not whole and capped and not self._begun:
+            return report  # the cap may apply: a scan of everything decides
+        asked = None if paths is None else set(paths)
+        look = self._walk() if asked is None else self._look(asked)
         report.folders = look.folders
         report.notes = len(look.found)
-        known = self._store.documents(paths)
-        if paths is None and known and not look.found and _nothing_there(self._root):
+        known = self._store.documents(asked)
+        gone = [path for path in known if path not in look.found and not look.may_hold(path)]
+        if gone and not look.found and _nothing_there(self._root):
             report.refusal = f'the folder "{self._root}" is empty or not mounted'
             return report
-        if paths is None and not known and capped and self.completed_for is None:
-            size_mb = sum(state.size for state in look.found.values()) / 1_000_000
-            if size_mb > self._settings.first_sync_mb:
+        if whole and not self._begun:
+            if capped and (size_mb := self._indexable_mb(look)) > self._settings.first_sync_mb:
                 report.excess_mb = size_mb
                 return report
-        gone = [path for path in known if path not in look.found and not look.may_hold(path)]
+            self._store.set_fact(FIRST_SYNC, "begun")
         report.removed = self._store.remove_documents(gone)
         backfill = self._store.documents_to_backfill()
+        judged_anew = self._judged_anew()
         to_read = sorted(
-            path for path, state in look.found.items() if path in backfill or not _unchanged(known.get(path), state)
+            path
+            for path, state in look.found.items()
+            if path in backfill or judged_anew(state) or not _unchanged(known.get(path), state)
         )
         self._read(to_read, look.found, known, backfill, report, progress, should_stop)
+        if whole and not should_stop():
+            self._remember_limit()
         return report
 
     def embed_missing(
@@ -138,23 +156,56 @@ class Synchronizer:
         """
         encoder_id = self._store.register_encoder(encoder.fingerprint, encoder.dimension)
         missing = self._store.missing_embeddings(encoder_id)
-        for start in range(0, len(missing), EMBEDDING_SLICE):
-            if should_stop():
-                return False
-            progress("embedding", start, len(missing))
-            contents = self._store.contents(missing[start : start + EMBEDDING_SLICE])
-            vectors = list(encoder.encode_documents([Passage(content.context, content.text) for content in contents]))
-            self._store.put_embeddings(
-                encoder_id, [(content.key, rows) for content, rows in zip(contents, vectors, strict=True)]
-            )
+        begun: deque[bytes] = deque()
+        made: list[tuple[bytes, NDArray[np.float32]]] = []
+
+        def passages() -> Iterator[Passage]:
+            for start in range(0, len(missing), EMBEDDING_SLICE):
+                for content in self._store.contents(missing[start : start + EMBEDDING_SLICE]):
+                    begun.append(content.key)
+                    yield Passage(content.context, content.text)
+
+        # One iteration for all, so that the encoder's threads never run dry while a slice is written.
+        with contextlib.closing(encoder.encode_documents(passages())) as embeddings:
+            for done, rows in enumerate(embeddings, start=1):
+                made.append((begun.popleft(), rows))
+                if done % EMBEDDING_SLICE == 0:
+                    self._store.put_embeddings(encoder_id, made)
+                    made.clear()
+                    progress("embedding", done, len(missing))
+                    if should_stop():
+                        return False
+        self._store.put_embeddings(encoder_id, made)
         progress("embedding", len(missing), len(missing))
         return True
 
     def complete(self, encoder: Encoder) -> None:
         """Record that the index is complete, and drop embeddings that are no longer worth their room."""
-        self._store.set_fact("completed_for", encoder.fingerprint)
-        self._store.set_fact("last_sync", str(int(time.time())))
-        self._store.prune_embeddings(self._store.register_encoder(encoder.fingerprint, encoder.dimension))
+        with self._store.transaction():
+            self._store.set_fact(COMPLETED_FOR, encoder.fingerprint)
+            self._store.set_fact(LAST_SYNC, str(int(time.time())))
+            self._store.prune_embeddings(self._store.register_encoder(encoder.fingerprint, encoder.dimension))
+
+    @property
+    def _begun(self) -> bool:
+        return self._store.fact(FIRST_SYNC) is not None
+
+    def _indexable_mb(self, look: _Look) -> float:
+        limit = self._settings.max_file_bytes
+        return sum(state.size for state in look.found.values() if state.size <= limit) / 1_000_000
+
+    def _judged_anew(self) -> Callable[[FileState], bool]:
+        """Return what tells files that an earlier size limit judged otherwise than the present one."""
+        before, now = self._store.fact(SIZE_LIMIT), self._settings.max_file_bytes
+        if before is None or int(before) == now:
+            return lambda _: False
+        lower = min(int(before), now)
+        return lambda state: state.size > lower
+
+    def _remember_limit(self) -> None:
+        limit = str(self._settings.max_file_bytes)
+        if self._store.fact(SIZE_LIMIT) != limit:
+            self._store.set_fact(SIZE_LIMIT, limit)
 
     def _walk(self) -> _Look:
         walk = self._rules.walk()
@@ -208,7 +259,7 @@ class Synchronizer:
         except SkippedFile as skipped:
             self._keep_out(path, state, b"", read_ns, skipped.reason, row, report)
             return
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             report.removed += self._store.remove_documents([path])
             return
         except OSError as error:
@@ -217,19 +268,32 @@ class Synchronizer:
         if FileState.of(source.stat) != state:
             report.deferred.add(path)
             return
-        if row is not None and row.sha256 == source.sha256 and not backfill:
+        if row is not None and row.sha256 == source.sha256 and (not backfill or self._backfill(row, source.text)):
             self._store.touch_document(row.id, state, read_ns)
             return
         try:
             document = parse(source.text)
-        except Exception as error:  # one bad file never stops a sync; the status shows it
-            report.failed[path] = f"cannot be split into chunks: {error!r}"
+        except Exception as error:  # noqa: BLE001 - one bad file never stops a sync; the status names it
+            reason = f"cannot be split into chunks: {error!r}"
+            self._keep_out(path, state, source.sha256, read_ns, reason, row, report)
+            report.failed[path] = reason
             return
         if document.opted_out:
             self._keep_out(path, state, source.sha256, read_ns, OPT_OUT_REASON, row, report)
             return
         self._store.put_document(path, state, source.sha256, read_ns, document)
         report.indexed.append(path)
+
+    def _backfill(self, row: DocumentRow, text: str) -> bool:
+        """Fill in the lines of a file's chunks; False where one is not in its text as it stands in the index."""
+        lines = []
+        for chunk in self._store.chunks_of(row.id):
+            place = find(chunk, text)
+            if place.start is None or place.end is None:
+                return False
+            lines.append((chunk.id, place.start, place.end))
+        self._store.set_lines(lines)
+        return True
 
     def _keep_out(
         self,
@@ -261,12 +325,7 @@ class _Look:
 
 
 def _unchanged(row: DocumentRow | None, state: FileState) -> bool:
-    """Whether equal states prove that the file is as it was when it was read."""
-    if row is None or row.state != state:
-        return False
-    changed_ns = max(state.mtime_ns, state.ctime_ns)
-    tick_ns = WHOLE_SECONDS_TICK_NS if changed_ns % 1_000_000_000 == 0 else TICK_NS
-    return row.read_ns - changed_ns > tick_ns
+    return row is not None and row.state.holds(row.read_ns, state)
 
 
 def _nothing_there(root: Path) -> bool:

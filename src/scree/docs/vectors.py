@@ -32,7 +32,10 @@ class EmbeddingMatrix:
         self._chunk_of_row: NDArray[np.intp] = np.empty(0, np.intp)  # index into chunk_ids
 
     def update(self, store: Store, encoder_id: int) -> None:
-        """Take up what the index has gained and lost since the last update; reads only the new embeddings."""
+        """Take up what the index has gained and lost since the last update; reads only the new embeddings.
+
+        The store's reads have to see one state of the index, as they do inside `Store.view`.
+        """
         current = np.array(store.embedded_chunks(encoder_id), np.int64).reshape(-1, 2)
         self._remove(np.setdiff1d(self.chunk_ids, current[:, 0], assume_unique=True))
         gained = np.setdiff1d(current[:, 0], self.chunk_ids, assume_unique=True)
@@ -51,8 +54,11 @@ class EmbeddingMatrix:
         end = self._size + len(rows)
         if end > len(self._owners):
             capacity = max(end, 2 * len(self._owners))
-            self._rows = np.resize(self._rows, (capacity, self._dimension))
-            self._owners = np.resize(self._owners, capacity)
+            held_rows, held_owners = self._rows, self._owners
+            self._rows = np.empty((capacity, self._dimension), np.float32)
+            self._owners = np.empty(capacity, np.int64)
+            self._rows[: self._size] = held_rows[: self._size]
+            self._owners[: self._size] = held_owners[: self._size]
         self._rows[self._size : end] = rows
         self._owners[self._size : end] = chunk_id
         self._size = end

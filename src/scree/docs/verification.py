@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scree.core.files import ChangedWhileRead, read_source
 from scree.core.ignore_rules import IgnoreRules
-from scree.docs.chunks import normalise_newlines, parse
+from scree.docs.chunks import normalise_newlines, opts_out
 from scree.docs.store import ChunkRow, FileState
 from scree.errors import SkippedFile
 
@@ -37,19 +37,21 @@ class Verifier:
         self._max_file_bytes = max_file_bytes
 
     def place(self, chunk: ChunkRow) -> Place | None:
-        """Return where `chunk` is now, or None when its file is gone, ignored or opted out."""
+        """Return where `chunk` is now, or None when its file is gone, ignored, opted out or too large."""
         if self._rules.reason(chunk.path) is not None:
             return None
         try:
             state = FileState.of(os.lstat(self._root / chunk.path))
-            if state == chunk.state:
+            if state.size > self._max_file_bytes:
+                return None  # indexed under a higher limit
+            if chunk.state.holds(chunk.read_ns, state):
                 return Place(chunk.start_line, chunk.end_line, current=True)
             source = read_source(self._root, chunk.path, self._max_file_bytes)
         except (FileNotFoundError, NotADirectoryError, SkippedFile):
             return None
         except (OSError, ChangedWhileRead):
             return Place(None, None, current=False)
-        if parse(source.text).opted_out:
+        if opts_out(source.text):
             return None
         return find(chunk, source.text)
 

@@ -1,13 +1,14 @@
 """Tell that something in a tree changed, and which paths, without deciding what to do about it.
 
 Only the folders that a scan walked are watched, each by itself, so that dependency and build folders cost no watches.
-Where the system refuses (its watch limit is reached), the tree counts as changed every few seconds instead.
+Where the system refuses (its watch limit is reached), `failure` says so, and the tree has to be polled.
 """
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 # An edit is to be found within a second: the events of one save are collected for one quiet step of this length, those
@@ -15,30 +16,25 @@ from pathlib import Path
 STEP_MS = 50
 BURST_MS = 400
 
-# How often a thread that watches looks whether it is still wanted, in milliseconds.
-TURN_MS = 250
-
 POLL_SECONDS = 2.0
 
 
 class TreeWatch:
-    """Collects the paths that change in a set of folders.
+    """Collects the paths that change in a set of folders. For one thread to use.
 
-    `wake` is called, from another thread, whenever there is something to `take`.
+    `wake` is called, from another thread, whenever there is something to `take`, and when watching fails.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._lock = threading.Lock()
         self._changed: set[str] = set()
-        self._stop: threading.Event | None = None
-        self._folders: frozenset[Path] = frozenset()
-        self._failure: str | None = None
+        self._watch: _Watch | None = None
 
     @property
     def failure(self) -> str | None:
-        """Why the system does not watch these folders, so that they have to be polled; None while it does."""
-        return self._failure
+        """Why the system does not watch all of these folders, so that they have to be polled; None while it does."""
+        return self._watch.failure if self._watch else None
 
     def follow(self, folders: Iterable[Path]) -> bool:
         """Watch these folders from now on, without a gap; returns whether anything had to be changed for it.
@@ -46,19 +42,12 @@ class TreeWatch:
         After a change the caller looks at the tree once more, for what happened before the watch stood.
         """
         wanted = frozenset(folders)
-        if wanted == self._folders:
+        previous = self._watch
+        if previous is not None and previous.folders == wanted and not previous.outdated:
             return False
-        previous = self._stop
-        ready = threading.Event()
-        self._stop = threading.Event()
-        self._failure = None
-        self._folders = wanted
-        threading.Thread(
-            target=self._run, args=(wanted, self._stop, ready), name="scree-watch", daemon=True
-        ).start()
-        ready.wait()
+        self._watch = _Watch(wanted, self._add)
         if previous is not None:
-            previous.set()
+            previous.stop()
         return True
 
     def take(self) -> set[str]:
@@ -67,41 +56,95 @@ class TreeWatch:
             changed, self._changed = self._changed, set()
         return changed
 
-    @property
-    def pending(self) -> bool:
-        """Whether `take` would return something."""
-        return bool(self._changed)
-
     def close(self) -> None:
         """Stop watching."""
-        if self._stop is not None:
-            self._stop.set()
+        if self._watch is not None:
+            self._watch.stop()
 
-    def _run(self, folders: frozenset[Path], stop: threading.Event, ready: threading.Event) -> None:
+    def _add(self, paths: Collection[str]) -> None:
+        with self._lock:
+            self._changed.update(paths)
+        self._wake()
+
+
+class _Watch:
+    """One set of folders, watched from the moment this exists.
+
+    Attributes:
+        folders: what was asked for.
+        failure: why not all of it is watched; None while it is.
+        outdated: whether one of the folders went away or came anew. The system watches what had the name before, so a
+            folder that is there again, or another by its name, is not watched.
+    """
+
+    def __init__(self, folders: frozenset[Path], report: Callable[[Collection[str]], None]) -> None:
+        self.folders = folders
+        self.failure: str | None = None
+        self.outdated = False
+        self._names = frozenset(map(str, folders))
+        self._report = report
+        self._stop = threading.Event()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="scree-watch", daemon=True)
+        self._thread.start()
+        self._ready.wait()
+
+    def stop(self) -> None:
+        """Stop, and wait until it is done: a thread in foreign code may not outlive the interpreter."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            names = {name for name in self._names if _encodable(name)}
+            if len(names) < len(self._names):
+                self.failure = "some of their names are not UTF-8"
+            while not self._follow(names):
+                self.outdated = True
+                names = {name for name in names if os.path.isdir(name)}
+        except (OSError, ValueError, RuntimeError) as error:
+            # No watches left, or whatever else the system may say. The caller polls, so nothing is lost.
+            self.failure = str(error)
+            self._report(())
+        finally:
+            self._ready.set()
+
+    def _follow(self, names: set[str]) -> bool:
+        """Watch until told to stop; False where a folder went away before the watch stood."""
         from watchfiles import watch
 
+        if not names:
+            raise FileNotFoundError("there is no folder to watch")
         try:
             # A turn without changes yields an empty set; the first turn of any kind proves that the watch stands.
             for changes in watch(
-                *folders,
+                *names,
                 watch_filter=None,
                 recursive=False,
                 debounce=BURST_MS,
                 step=STEP_MS,
-                rust_timeout=TURN_MS,
+                rust_timeout=STEP_MS,
                 yield_on_timeout=True,
-                stop_event=stop,
+                stop_event=self._stop,
                 raise_interrupt=False,
                 ignore_permission_denied=True,
             ):
-                ready.set()
                 if changes:
-                    with self._lock:
-                        self._changed.update(path for _, path in changes)
-                    self._wake()
-        except OSError as error:
-            # A folder that vanished between the scan and now, or no watches left. The caller polls, and may follow again.
-            self._failure = str(error)
-            self._wake()
-        finally:
-            ready.set()
+                    paths = {path for _, path in changes}
+                    self.outdated = self.outdated or not self._names.isdisjoint(paths)
+                    self._report(paths)
+                self._ready.set()
+        except FileNotFoundError:
+            if all(map(os.path.isdir, names)):
+                raise
+            return False
+        return True
+
+
+def _encodable(name: str) -> bool:
+    """Whether the name of a folder can be handed to a library that takes UTF-8 only."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -114,6 +114,7 @@ class Writer:
         self._suspects: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._watch = TreeWatch(self._wake.set)
         self._folders: frozenset[str] = frozenset()
+        self._outer_files: frozenset[str] = frozenset()
         self._look_again_at: float | None = None  # monotonic seconds, for the whole tree
 
     def run(self, *, log_changes: bool = False) -> None:
@@ -131,13 +132,13 @@ class Writer:
                     else:
                         self._set(phase=Phase.WAITING, holder=self._lease.holder())
                 except StorageError as error:
-                    self._stop_for(str(error))
+                    self.give_up(str(error))
                 self._wake.wait(LEASE_SECONDS)
                 self._wake.clear()
         except Exception as error:  # noqa: BLE001 - a bug here must not end a session that can still search
             # The log has what a bug report needs.
             self._log(traceback.format_exc())
-            self._stop_for(f"{type(error).__name__}: {error}")
+            self.give_up(f"{type(error).__name__}: {error}")
         finally:
             self._watch.close()
             self._lease.release()
@@ -189,13 +190,14 @@ class Writer:
         finally:
             self._lease.release()
 
-    def _set(self, **changes: Any) -> None:
-        self.state = replace(self.state, **changes)
-
-    def _stop_for(self, reason: str) -> None:
+    def give_up(self, reason: str) -> None:
+        """Record, and log once, why the index is not being updated."""
         if self.state.trouble != reason:
             self._log(f"scree: {reason}")
         self._set(phase=Phase.STOPPED, trouble=reason)
+
+    def _set(self, **changes: Any) -> None:
+        self.state = replace(self.state, **changes)
 
     def _write(self) -> None:
         with contextlib.ExitStack() as resources:
@@ -204,16 +206,17 @@ class Writer:
                 resources.enter_context(contextlib.closing(Listener(self.root, self._answer)))
             except ChannelError as error:
                 self._log(f"scree: {error} Other processes cannot hand work to this one.")
-            sync = Synchronizer(self.root, IgnoreRules(self.root, MARKDOWN_SUFFIXES), store, self._settings)
+            rules = IgnoreRules(self.root, MARKDOWN_SUFFIXES)
+            sync = Synchronizer(self.root, rules, store, self._settings)
             self._set(phase=Phase.FIRST_SYNC if sync.completed_for is None else Phase.READY, trouble=None, holder=None)
             changes: set[str] | None = None
             jobs: list[tuple[_Job, ScanReport]] = []
             while not self._stopping.is_set():
-                self._wake.clear()
                 report = self._scan(sync, changes)
                 while not self._jobs.empty():
                     job = self._jobs.get()
                     jobs.append((job, self._scan(sync, {job.path} if job.path else None, job)))
+                self._follow(rules)
                 finished = self._embed(sync, store, [job for job, _ in jobs])
                 if finished:
                     for job, job_report in jobs:
@@ -260,14 +263,22 @@ class Writer:
                     self._log(f"{verb} {path}")
         if report.folders is not None:
             self._folders = report.folders
-            if self._watch.follow([self.root / folder for folder in report.folders]):
-                self._look_again_at = time.monotonic()
-                if self._watch.failure is not None:
-                    self._log(
-                        f"scree: the system does not watch these folders ({self._watch.failure}); "
-                        f"looking at them every {POLL_SECONDS:g} seconds instead."
-                    )
         return report
+
+    def _follow(self, rules: IgnoreRules) -> None:
+        """Watch the folders of the last walk, and those of the files outside of them that the rules depend on."""
+        self._outer_files = frozenset(str(file) for file in rules.outer_files())
+        outer_folders = {Path(file).parent for file in self._outer_files}
+        folders = {self.root / folder for folder in self._folders} | {
+            folder for folder in outer_folders if folder.is_dir()
+        }
+        if self._watch.follow(folders):
+            self._look_again_at = time.monotonic()  # for what happened before the watch stood
+            if self._watch.failure is not None:
+                self._log(
+                    f"scree: the system does not watch these folders ({self._watch.failure}); "
+                    f"looking at them every {POLL_SECONDS:g} seconds instead."
+                )
 
     def _take_up(self, report: ScanReport, *, whole_tree: bool) -> None:
         if report.refusal is not None:
@@ -314,6 +325,8 @@ class Writer:
     def _next_changes(self, deferred: set[str], finished: bool) -> set[str] | None:
         """Wait for something to do; returns paths to look at, perhaps none, or None for the whole tree."""
         self._wake.wait(self._patience(deferred, finished))
+        # Cleared before anything is taken up: what comes later wakes the next wait.
+        self._wake.clear()
         if self._look_again_at is not None and time.monotonic() >= self._look_again_at:
             self._look_again_at = None
             self._watch.take()
@@ -346,6 +359,10 @@ class Writer:
     def _relative(self, name: str) -> str | None:
         """Judge a changed path: a markdown file's relative path, "" if it is nothing to us, None for the whole tree."""
         path = Path(name)
+        if name in self._outer_files:
+            # Git writes its index for many reasons, so several changes share one look.
+            self._look_again_at = self._look_again_at or time.monotonic() + SETTLE_SECONDS
+            return ""
         if "\ufffd" in name or not path.is_relative_to(self.root) or path.name in RULE_FILES:
             return None
         relative = path.relative_to(self.root).as_posix()

@@ -1,0 +1,1 @@
+"""The weights that the package carries, each with its card."""

@@ -1,0 +1,1 @@
+"""Make, train and judge encoders; needs the `train` extra, and nothing that serves imports it."""
