@@ -51,22 +51,34 @@ def isolated_environment(
     Returns:
         The home folder the test has instead, new and all but empty.
     """
+    return isolate(monkeypatch, tmp_path_factory, runtime_folder)
+
+
+@pytest.fixture(scope="module")
+def module_environment(tmp_path_factory: pytest.TempPathFactory, runtime_folder: Path) -> Iterator[Path]:
+    """Do the same for what the tests of a module share, for repositories and servers among it; yields the home."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield isolate(patch, tmp_path_factory, runtime_folder)
+
+
+def isolate(patch: pytest.MonkeyPatch, folders: pytest.TempPathFactory, runtime_folder: Path) -> Path:
+    """Replace everything in the environment that git and scree go by; returns the new home folder."""
     for name in list(os.environ):
         if name.startswith(LEAKING_PREFIXES) or name in LEAKING_NAMES:
-            monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home")
+            patch.delenv(name)
+    home = folders.mktemp("home")
     git_config = home / ".gitconfig"
     git_config.write_text(GIT_CONFIG)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(home / ".local" / "share"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(home / ".local" / "state"))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime_folder))
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(git_config))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    patch.setenv("HOME", str(home))
+    patch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    patch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
+    patch.setenv("XDG_DATA_HOME", str(home / ".local" / "share"))
+    patch.setenv("XDG_STATE_HOME", str(home / ".local" / "state"))
+    patch.setenv("XDG_RUNTIME_DIR", str(runtime_folder))
+    patch.setenv("GIT_CONFIG_GLOBAL", str(git_config))
+    patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     # A temporary folder inside somebody's repository must still count as "outside git".
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path_factory.getbasetemp()))
+    patch.setenv("GIT_CEILING_DIRECTORIES", str(folders.getbasetemp()))
     return home
 
 

@@ -46,6 +46,10 @@ class StorageError(ScreeError):
     """Base of everything that can be wrong with an index file."""
 
 
+class NoIndexError(StorageError):
+    """There is no index yet, or nothing in it."""
+
+
 class DamagedIndexError(StorageError):
     """The file is not an intact SQLite database."""
 

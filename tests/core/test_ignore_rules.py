@@ -163,6 +163,24 @@ def test_the_excludes_file_that_is_set_replaces_the_default(
 
 
 @pytest.mark.requirement("ignore-git-sources")
+def test_the_sources_of_git_have_an_order(git_repository: Repositories, isolated_environment: Path) -> None:
+    repository = git_repository({"README.md": ""})
+    (isolated_environment / "excludes").write_text("a.md\nb.md\nc.md\n!d.md\n")
+    repository.git("config", "core.excludesFile", "~/excludes")
+    repository.write({
+        ".git/info/exclude": "!a.md\nb.md\nc.md\nd.md\n",
+        ".gitignore": "!b.md\nc.md\n",
+        "docs/.gitignore": "!c.md\n",
+    })  # fmt: skip
+    rules = rules_of(repository.path)
+    assert rules.reason("a.md") is None
+    assert rules.reason("b.md") is None
+    assert rules.reason("c.md") == ".gitignore:2: c.md"
+    assert rules.reason("docs/c.md") is None
+    assert rules.reason("d.md") == ".git/info/exclude:4: d.md"
+
+
+@pytest.mark.requirement("ignore-git-sources")
 def test_a_changed_setting_counts_from_the_next_scan(git_repository: Repositories, isolated_environment: Path) -> None:
     repository = git_repository({"README.md": "", "a.md": ""})
     rules = rules_of(repository.path)
@@ -223,7 +241,7 @@ def test_an_ignore_file_that_is_a_fifo_blocks_nothing(git_repository: Repositori
 @pytest.mark.requirement("ignore-git-tracked")
 def test_a_tracked_file_is_not_ignored(git_repository: Repositories) -> None:
     repository = git_repository({"drafts/tracked.md": "", "README.md": ""})
-    repository.write({".gitignore": "drafts/\nREADME.md\n", "drafts/new.md": ""})
+    repository.write({".gitignore": "drafts/\nREADME.md\nnew.md\n", "drafts/new.md": ""})
     assert indexed(repository.path) == {"drafts/tracked.md", "README.md"}
     assert rules_of(repository.path).reason("drafts/new.md") == ".gitignore:1: drafts/"
 
@@ -241,7 +259,7 @@ def test_what_is_tracked_may_change_at_any_time(git_repository: Repositories) ->
 
 
 def test_tracked_names_may_be_anything(git_repository: Repositories) -> None:
-    names = ["a\nb.md", "c\rd.md", 'e"f.md', "g\tü.md", os.fsdecode(b"\xff.md")]
+    names = ["A.MD", "a\nb.md", "c\rd.md", 'e"f.md', "g\tü.md", os.fsdecode(b"\xff.md")]
     repository = git_repository({f"dist/{name}": "" for name in names})
     assert indexed(repository.path) == {f"dist/{name}" for name in names}
 
@@ -678,6 +696,24 @@ def test_ignore_files_count_at_once(git_repository: Repositories, folder: str, n
         (repository.path / folder / name).unlink()
 
 
+def test_a_change_that_leaves_no_trace_is_seen_while_the_file_is_new(
+    git_repository: Repositories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = git_repository({"README.md": ""})
+    repository.write({".gitignore": "a.md\n"})
+    rules = rules_of(repository.path)
+    look = os.stat
+    unchanged = look(repository.path / ".gitignore")
+
+    def look_with_a_slow_clock(path: str, **options: bool) -> os.stat_result:
+        return unchanged if os.fspath(path).endswith(".gitignore") else look(path, **options)
+
+    monkeypatch.setattr(os, "stat", look_with_a_slow_clock)
+    assert rules.reason("a.md") == ".gitignore:1: a.md"
+    repository.write({".gitignore": "b.md\n"})
+    assert rules.reason("a.md") is None
+
+
 def test_an_old_ignore_file_that_changes_is_read_again(
     git_repository: Repositories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -705,7 +741,7 @@ def test_several_threads_may_ask(git_repository: Repositories) -> None:
     wrong: list[str] = []
 
     def ask() -> None:
-        for _ in range(100):
+        for _ in range(20):
             wrong.extend(path for path, reason in expected.items() if rules.reason(path) != reason)
             if set(rules.walk().files) != {"dist/tracked.md"}:
                 wrong.append("walk")
@@ -716,4 +752,5 @@ def test_several_threads_may_ask(git_repository: Repositories) -> None:
         thread.start()
     for thread in threads:
         thread.join(timeout=60)
+        assert not thread.is_alive()
     assert wrong == []

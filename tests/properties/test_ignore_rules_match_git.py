@@ -319,6 +319,7 @@ def test_decisions_and_scans_agree_with_git(tmp_path: Path, kind: str) -> None:
 def test_a_scan_finds_what_is_not_ignored(tmp_path: Path, kind: str) -> None:
     ground = prepare(kind, tmp_path, tmp_path)
 
+    @settings(max_examples=settings().max_examples // 2)
     @given(trees(FOLDER_NAMES[:6] + OUT_BY_NAME, scree=True))
     def check(tree: Tree) -> None:
         ground.write(tree)
@@ -341,6 +342,7 @@ def test_screeignore_has_the_semantics_of_gitignore(tmp_path: Path) -> None:
     ground = prepare("plain", tmp_path, tmp_path)
     outside = Ground(tmp_path / "outside", tmp_path / "unused", tmp_path / "unused too")
 
+    @settings(max_examples=settings().max_examples // 2)
     @given(trees())
     def check(tree: Tree) -> None:
         ground.write(Tree(tree.files, tree.ignore_files))

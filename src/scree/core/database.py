@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from scree.errors import (
     DamagedIndexError,
     LockedIndexError,
+    NoIndexError,
     ReadOnlyIndexError,
     SchemaError,
     StorageError,
@@ -88,8 +89,9 @@ def open_reader(path: Path, schema: Schema) -> sqlite3.Connection:
     """Open the database at `path` without ever changing what it holds.
 
     Raises:
-        StorageError: there is no such file, nothing in it yet, or, as one of its subclasses, as for `open_writer`. An
-            older schema is a `SchemaError` too: only a writer may upgrade it.
+        NoIndexError: there is no such file, or nothing in it yet.
+        StorageError: as one of its subclasses, as for `open_writer`. An older schema is a `SchemaError` too: only a
+            writer may upgrade it.
     """
     _refuse_link(path)
     try:
@@ -290,8 +292,8 @@ def _refuse_link(path: Path) -> None:
         raise StorageError(f'The index "{path}" is a symbolic link, which is not followed; remove the link.')
 
 
-def _nothing_yet(path: Path) -> StorageError:
-    return StorageError(f'There is no index at "{path}" yet.')
+def _nothing_yet(path: Path) -> NoIndexError:
+    return NoIndexError(f'There is no index at "{path}" yet.')
 
 
 def _has_log(path: Path) -> bool:

@@ -18,7 +18,7 @@ import hashlib
 import json
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,20 +70,18 @@ class Encoder(Protocol):
         dimension: length of a vector.
     """
 
-    @property
-    def fingerprint(self) -> str: ...  # noqa: D102 - described above
-
-    @property
-    def dimension(self) -> int: ...  # noqa: D102 - described above
+    fingerprint: str
+    dimension: int
 
     def encode_query(self, text: str) -> NDArray[np.float32]:
         """Return the unit vector (dimension,) of a query, whatever `text` is; it waits for no other call."""
         ...
 
-    def encode_documents(self, passages: Iterable[Passage]) -> Iterator[NDArray[np.float32]]:
+    def encode_documents(self, passages: Iterable[Passage]) -> Generator[NDArray[np.float32], None, None]:
         """Yield unit rows (windows, dimension), at least one, for each passage in order.
 
         Passages are taken only as they are needed, and in the thread that iterates, while others are being embedded.
+        Whoever stops early closes the generator.
         """
         ...
 
@@ -236,11 +234,10 @@ class OnnxEncoder:
         unit: NDArray[np.float32] = mean / np.linalg.norm(mean)
         return unit
 
-    def encode_documents(self, passages: Iterable[Passage]) -> Iterator[NDArray[np.float32]]:
+    def encode_documents(self, passages: Iterable[Passage]) -> Generator[NDArray[np.float32], None, None]:
         """Yield unit rows (windows, dimension), at least one, for each passage in order.
 
-        The threads live as long as the iteration. Whoever stops early and closes the iterator waits only for the
-        passages being embedded right then.
+        The threads live as long as the iteration. Closing it early waits only for the passages being embedded then.
         """
         pool = ThreadPoolExecutor(self._threads, thread_name_prefix="encoder")
         ahead: deque[Future[NDArray[np.float32]]] = deque()

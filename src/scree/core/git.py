@@ -81,16 +81,15 @@ class WorkTree:
         """`core.ignoreCase`."""
         return self._setting("core.ignoreCase", "bool") == "true"
 
-    def tracked_files(self, suffixes: Collection[str]) -> frozenset[str]:
+    def tracked_files(self, suffixes: Collection[str]) -> frozenset[str] | None:
         """The tracked files below the folder whose names end in one of `suffixes`, in any letter case.
 
         Returns:
-            Paths relative to the folder; none where git cannot be asked.
+            Paths relative to the folder; None where git does not answer.
         """
-        if not self.answers:
-            return frozenset()
-        answer = _git(self.folder, "ls-files", "--cached", "-z", "--", *(f":(icase)*{suffix}" for suffix in suffixes))
-        return frozenset(filter(None, answer.output.split("\0"))) if answer and not answer.status else frozenset()
+        pathspecs = [f":(icase)*{suffix}" for suffix in suffixes]
+        answer = _git(self.folder, "ls-files", "--cached", "-z", "--", *pathspecs) if self.answers else None
+        return frozenset(filter(None, answer.output.split("\0"))) if answer and not answer.status else None
 
     def _setting(self, name: str, kind: str) -> str | None:
         answer = _git(self.folder, "config", "--null", f"--type={kind}", "--get", name) if self.answers else None

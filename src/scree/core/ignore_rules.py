@@ -39,6 +39,9 @@ IMPOSSIBLE_NAME = "is not a possible file name"
 EVERYTHING = PatternList(b"*")
 
 NO_MARKERS: frozenset[str] = frozenset()
+
+# What a scan meets everywhere and nobody asks about.
+UNLISTED = NEVER_INDEXED | MARKERS
 # Linux opens no longer path, in bytes; and a question must not cost more than its answer is worth.
 PATH_MAX = 4096
 
@@ -193,7 +196,7 @@ class IgnoreRules:
             here = pending.pop()
             try:
                 with os.scandir(f"{self._root}/{here.path}") as listing:
-                    entries = list(listing)
+                    entries = [entry for entry in listing if self._matters(entry)]
             except OSError as error:
                 if not here.path or not isinstance(error, VANISHED):
                     unreadable.append(here.path[:-1])
@@ -206,13 +209,11 @@ class IgnoreRules:
             folders.append(here.path[:-1])
             around = self._inside(facts, here.around, here.path, markers, out=here.reason is not None)
             for entry in entries:
-                if entry.name in NEVER_INDEXED:
+                if entry.name in UNLISTED:
                     continue
                 path = here.path + entry.name
                 try:
                     is_folder = entry.is_dir(follow_symlinks=False)
-                    if not is_folder and not self._is_candidate(entry):
-                        continue
                     full = facts.prefix + os.fsencode(path)
                     verdict = around.judge(full, entry.name, folder=is_folder)
                     reason = self._reason(facts, verdict, path, is_folder)
@@ -330,15 +331,23 @@ class IgnoreRules:
         state = (status.st_ctime_ns, status.st_size, status.st_ino)
         if self._last_tracked.state != state:
             files = facts.tree.tracked_files(self._suffixes)
+            if files is None:
+                return _Tracked()
             self._last_tracked = _Tracked(state, files, _folders_of(files))
         return self._last_tracked
 
-    def _is_candidate(self, entry: os.DirEntry[str]) -> bool:
-        """Whether a scan has anything to say of what is not a folder.
+    def _matters(self, entry: os.DirEntry[str]) -> bool:
+        """Whether a scan has anything to do with what it meets.
 
-        That is a file of the right type, and a link that, by its name, may lead to a folder.
+        That is a folder, a file of the right type, a link that by its name may lead to a folder, and what governs
+        the rest.
         """
-        return entry.name.lower().endswith(self._suffixes) or ("." not in entry.name and entry.is_symlink())
+        return (
+            entry.name.lower().endswith(self._suffixes)
+            or entry.is_dir(follow_symlinks=False)
+            or entry.name in MARKERS
+            or ("." not in entry.name and entry.is_symlink())
+        )
 
 
 def _git_source(facts: _Facts, path: str, offset: int, label: str, follow_link: bool = False) -> tuple[Source, ...]:

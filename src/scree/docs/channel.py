@@ -17,7 +17,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -181,7 +181,7 @@ class Listener:
                 beating.join()
 
 
-def ask(root: Path, request: Message) -> Iterator[Message]:
+def ask(root: Path, request: Message) -> Generator[Message, None, None]:
     """Send a request to the writer of `root` and yield the lines of its answer.
 
     Raises:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from scree.core.files import find_root
 from scree.docs.arguments import DEFAULT_HITS, MAX_HITS, MODES, ReadArguments, SearchArguments
+from scree.docs.protocol_streams import protocol_streams
 from scree.docs.settings import Settings
 from scree.errors import ScreeError
 
@@ -89,9 +90,12 @@ def _session(options: argparse.Namespace) -> Session:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from scree.docs.mcp_server import serve
+    root = find_root(options.root, os.environ, Path.cwd())
+    settings = Settings.from_environment(os.environ)
+    with protocol_streams() as streams:
+        from scree.docs.mcp_server import serve
 
-    serve(_session(options), version(DISTRIBUTION))
+        serve(root, settings, version(DISTRIBUTION), *streams)
     return 0
 
 

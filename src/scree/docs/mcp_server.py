@@ -7,10 +7,9 @@ before the index or the encoder is touched.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
+from concurrent.futures import Future
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,11 +23,10 @@ from mcp.server.stdio import stdio_server
 from scree.core.printable import printable
 from scree.docs.arguments import DEFAULT_HITS, MAX_HITS, MAX_QUERY_CHARS, MODES
 from scree.docs.render import MAX_DOCUMENT_BYTES, MAX_RESPONSE_BYTES
+from scree.docs.settings import Settings
 from scree.errors import ScreeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scree.docs.session import Session
 
 # A folder's name in the instructions, which stay below 2 KB.
@@ -168,39 +166,35 @@ def build_server(root: Path, version: str, call: Callable[[str, Mapping[str, obj
     return server
 
 
-def serve(session: Session, version: str) -> None:
-    """Serve `session` on stdio until standard input ends, then end the process at once."""
-    with protocol_streams() as (stdin, stdout):
-        ready = threading.Event()
+def serve(root: Path, settings: Settings, version: str, stdin: TextIOWrapper, stdout: TextIOWrapper) -> None:
+    """Serve `root` on these streams until `stdin` ends, then end the process at once."""
+    ready = threading.Event()
+    opened: Future[Session] = Future()
 
-        async def main() -> None:
-            def call(name: str, arguments: Mapping[str, object]) -> str:
-                ready.set()
-                return session.call(name, arguments)
+    def call(name: str, arguments: Mapping[str, object]) -> str:
+        ready.set()
+        return opened.result().call(name, arguments)
 
-            server = build_server(session.root, version, call)
-            async with stdio_server(anyio.wrap_file(stdin), anyio.wrap_file(stdout)) as (incoming, outgoing):
-                await server.run(incoming, outgoing, server.create_initialization_options())
+    def start() -> None:
+        ready.wait(SETTLE_SECONDS)
+        try:
+            from scree.docs.session import Session
 
-        def start() -> None:
-            ready.wait(SETTLE_SECONDS)
-            session.start()
+            session = Session(root, settings)
+        except Exception as error:
+            opened.set_exception(error)
+            raise
+        session.start()
+        opened.set_result(session)
 
-        threading.Thread(target=start, name="scree-start", daemon=True).start()
-        anyio.run(main)
-        session.stop(EXIT_SECONDS)
+    async def main() -> None:
+        server = build_server(root, version, call)
+        async with stdio_server(anyio.wrap_file(stdin), anyio.wrap_file(stdout)) as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    threading.Thread(target=start, name="scree-start", daemon=True).start()
+    anyio.run(main)
+    if opened.done() and opened.exception() is None:
+        opened.result().stop(EXIT_SECONDS)
     # Threads in the middle of a search or an embedding are not waited for; SQLite does not mind.
     os._exit(0)
-
-
-@contextmanager
-def protocol_streams() -> Iterator[tuple[TextIOWrapper, TextIOWrapper]]:
-    """Yield text streams for the protocol, and send whatever else is written to standard output to standard error."""
-    stdin = TextIOWrapper(os.fdopen(os.dup(0), "rb"), encoding="utf-8", errors="replace")
-    stdout = TextIOWrapper(os.fdopen(os.dup(1), "wb"), encoding="utf-8", newline="\n")
-    sys.stdout.flush()
-    os.dup2(2, 1)
-    sys.stdout = sys.stderr
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    yield stdin, stdout

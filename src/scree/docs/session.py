@@ -28,7 +28,15 @@ from scree.docs.status import Status, size_on_disk
 from scree.docs.store import INDEX_FOLDER, Store, index_path
 from scree.docs.sync import OPT_OUT_REASON, Progress
 from scree.docs.writer import Phase, Writer, outcome
-from scree.errors import ArgumentError, EncoderError, NotFoundError, RefusedError, SkippedFile, StorageError
+from scree.errors import (
+    ArgumentError,
+    EncoderError,
+    NoIndexError,
+    NotFoundError,
+    RefusedError,
+    SkippedFile,
+    StorageError,
+)
 
 
 class Session:
@@ -114,8 +122,10 @@ class Session:
         """Return the hits, best first, and the status note, if any."""
         try:
             hits = self._reader.search(arguments)
+        except NoIndexError:
+            hits = []  # the note says why
         except StorageError:
-            # Nothing to search yet, or a damaged file that the writer is about to replace; the note says so.
+            # A damaged file, for instance, that the writer is about to replace; the note says so.
             if self.writer.state.phase not in (Phase.STARTING, Phase.FIRST_SYNC, Phase.CAPPED):
                 raise
             hits = []
@@ -246,7 +256,7 @@ class Session:
             meant = self._printed_as(unescape_path(raw))
             if len(meant) > 1:
                 raise ArgumentError(
-                    f'{len(meant)} files print as "{raw}"; name one as it is on disk: '
+                    f'{len(meant)} files print as "{printable(raw)}"; name one as it is on disk: '
                     + ", ".join(json.dumps(name) for name in meant)
                 )
             path = meant[0] if meant else contained(unescape_path(raw))

@@ -73,8 +73,8 @@ class _Watch:
     Attributes:
         folders: what was asked for.
         failure: why not all of it is watched; None while it is.
-        outdated: whether one of the folders went away or came anew. The system watches what had the name before, so a
-            folder that is there again, or another by its name, is not watched.
+        outdated: whether it has to be set up anew. The system watches what had a name when it was asked to, so a
+            folder that went away and came back, or another by its name, is not watched.
     """
 
     def __init__(self, folders: frozenset[Path], report: Callable[[Collection[str]], None]) -> None:
@@ -83,15 +83,14 @@ class _Watch:
         self.outdated = False
         self._names = frozenset(map(str, folders))
         self._report = report
-        self._stop = threading.Event()
-        self._ready = threading.Event()
+        self._pulse = _Pulse()
         self._thread = threading.Thread(target=self._run, name="scree-watch", daemon=True)
         self._thread.start()
-        self._ready.wait()
+        self._pulse.begun.wait()
 
     def stop(self) -> None:
         """Stop, and wait until it is done: a thread in foreign code may not outlive the interpreter."""
-        self._stop.set()
+        self._pulse.stopped = True
         self._thread.join()
 
     def _run(self) -> None:
@@ -101,44 +100,62 @@ class _Watch:
                 self.failure = "some of their names are not UTF-8"
             while not self._follow(names):
                 self.outdated = True
-                names = {name for name in names if os.path.isdir(name)}
-        except (OSError, ValueError, RuntimeError) as error:
-            # No watches left, or whatever else the system may say. The caller polls, so nothing is lost.
-            self.failure = str(error)
-            self._report(())
+                names = {name for name in names if _can_be_watched(name)}
+        except (OSError, RuntimeError) as error:
+            self.outdated = self._pulse.begun.is_set()
+            if not self.outdated:
+                # No watches left, or whatever else the system may say. The caller polls, so nothing is lost.
+                self.failure = str(error)
+            # Else it broke on an event, such as that of a file whose name is not UTF-8: anything may have changed.
+            self._report(self._names if self.outdated else ())
         finally:
-            self._ready.set()
+            self._pulse.begun.set()
 
     def _follow(self, names: set[str]) -> bool:
-        """Watch until told to stop; False where a folder went away before the watch stood."""
+        """Watch until told to stop; False where one of the folders went away before the watch stood."""
         from watchfiles import watch
 
         if not names:
             raise FileNotFoundError("there is no folder to watch")
         try:
-            # A turn without changes yields an empty set; the first turn of any kind proves that the watch stands.
             for changes in watch(
                 *names,
                 watch_filter=None,
                 recursive=False,
                 debounce=BURST_MS,
                 step=STEP_MS,
-                rust_timeout=STEP_MS,
-                yield_on_timeout=True,
-                stop_event=self._stop,
+                # No timeout, at which the library drops an event that comes at the same moment, and no tolerance for
+                # folders that it may not read, which would cover every other failure too.
+                rust_timeout=0,
+                ignore_permission_denied=False,
+                stop_event=self._pulse,
                 raise_interrupt=False,
-                ignore_permission_denied=True,
             ):
-                if changes:
-                    paths = {path for _, path in changes}
-                    self.outdated = self.outdated or not self._names.isdisjoint(paths)
-                    self._report(paths)
-                self._ready.set()
-        except FileNotFoundError:
-            if all(map(os.path.isdir, names)):
+                paths = {path for _, path in changes}
+                self.outdated = self.outdated or not self._names.isdisjoint(paths)
+                self._report(paths)
+        except (FileNotFoundError, PermissionError):
+            if all(map(_can_be_watched, names)):
                 raise
             return False
         return True
+
+
+class _Pulse:
+    """What the library asks at every step whether to stop, which shows that the watch stands."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.stopped = False
+
+    def is_set(self) -> bool:
+        """Return whether to stop."""
+        self.begun.set()
+        return self.stopped
+
+
+def _can_be_watched(name: str) -> bool:
+    return os.path.isdir(name) and os.access(name, os.R_OK)
 
 
 def _encodable(name: str) -> bool:
