@@ -42,17 +42,19 @@ def content(root: Path) -> Content:
         if index.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
             return {"documents": {}}
         documents: Content = {}
-        for number, path, *facts in index.execute("SELECT id, path, title, skip_reason, sha256, size FROM documents"):
-            chunks = index.execute(
-                "SELECT trail, text, start_line, end_line, chunks.content_key, postings, fingerprint, vectors "
-                "FROM chunks "
-                "LEFT JOIN lexical ON lexical.chunk_id = chunks.id AND lexical.document_id = chunks.document_id "
-                "LEFT JOIN embeddings ON embeddings.content_key = chunks.content_key "
-                "LEFT JOIN encoders ON encoders.id = encoder_id "
-                "WHERE chunks.document_id = ? ORDER BY chunks.id",
-                (number,),
-            )
-            documents[os.fsdecode(path)] = (*facts, chunks.fetchall())
+        for path, title, reason, sha256, size, number, *chunk in index.execute(
+            "SELECT path, title, skip_reason, sha256, size, chunks.id, trail, text, start_line, end_line, "
+            "chunks.content_key, postings, fingerprint, vectors "
+            "FROM documents "
+            "LEFT JOIN chunks ON chunks.document_id = documents.id "
+            "LEFT JOIN lexical ON lexical.chunk_id = chunks.id AND lexical.document_id = chunks.document_id "
+            "LEFT JOIN embeddings ON embeddings.content_key = chunks.content_key "
+            "LEFT JOIN encoders ON encoders.id = encoder_id "
+            "ORDER BY chunks.id"
+        ):
+            document = documents.setdefault(os.fsdecode(path), (title, reason, sha256, size, []))
+            if number is not None:
+                document[-1].append(tuple(chunk))
         strays = index.execute(
             "SELECT (SELECT count(*) FROM chunks WHERE document_id NOT IN (SELECT id FROM documents)) "
             "+ (SELECT count(*) FROM lexical WHERE chunk_id NOT IN (SELECT id FROM chunks))"
@@ -62,7 +64,7 @@ def content(root: Path) -> Content:
 
 
 def fresh_content(root: Path, folder: Path) -> Content:
-    """Return what a new index of the tree at `root` holds; it is made of a copy, in `folder`, that is gone afterwards."""
+    """Return what a new index of the tree at `root` holds; made of a copy, in `folder`, that is gone afterwards."""
     copy = folder / f"fresh copy of {root.name}"
     # Python's own copying stops at a FIFO.
     subprocess.run(["cp", "-a", "--", root, copy], check=True, timeout=PATIENCE_SECONDS)
@@ -74,7 +76,7 @@ def fresh_content(root: Path, folder: Path) -> Content:
 
 
 def await_equal_to_fresh(root: Path, folder: Path) -> Content:
-    """Wait until the index of `root`, which another process keeps current, equals a fresh one; returns what it holds."""
+    """Wait until the index of `root`, which others keep current, equals a fresh one; returns what it holds."""
     expected = fresh_content(root, folder)
     try:
         eventually(lambda: content(root) == expected, PATIENCE_SECONDS)

@@ -122,8 +122,19 @@ def test_another_connection_sees_what_is_committed_only(path: Path, connection: 
 
 @pytest.mark.parametrize(
     "query",
-    ["2026.4.10", "real-time", "what's the budget?", "memory:safe", "(x", '"', "AND (", "*", "\0", "", "\ud800"]
-    + ["NOT " * 2000, '"a" NEAR ' * 800, "\N{ICE CUBE}", "x" * 8000, "body:cache", "^cache", "cache*", "; DROP TABLE"],
+    [
+        *("2026.4.10", "real-time", "what's the budget?", "memory:safe", "(x", '"', "AND (", "*", "\0", "", "\ud800"),
+        *(
+            "NOT " * 2000,
+            '"a" NEAR ' * 800,
+            "\N{ICE CUBE}",
+            "x" * 8000,
+            "body:cache",
+            "^cache",
+            "cache*",
+            "; DROP TABLE",
+        ),
+    ],
 )
 @pytest.mark.requirement("keyword-plain-text")
 def test_no_query_is_an_error(index: LexicalIndex, query: str) -> None:

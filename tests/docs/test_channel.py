@@ -329,7 +329,8 @@ def test_garbage_gets_no_answer_and_does_no_harm(root: Path, listen: Listen, gar
     assert list(ask(root, {"a": 1})) == [{"got": {"a": 1}}]
 
 
-def test_a_huge_request_is_not_read_to_its_end(root: Path, listen: Listen) -> None:
+def test_a_huge_request_is_not_read_to_its_end(root: Path, listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "PATIENCE_SECONDS", 60.0)
     listen(echo)
     with client(root) as connection:
         with pytest.raises(OSError, match=r"Broken pipe|reset"):

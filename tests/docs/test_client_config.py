@@ -95,6 +95,14 @@ def test_other_keys_keep_their_order_spelling_and_numbers(tmp_path: Path) -> Non
     assert path.read_text(encoding="utf-8") == "{" + inside.replace("}}}", "}}" + added + "}") + "}"
 
 
+def test_of_a_repeated_key_the_last_counts_as_it_does_for_clients(tmp_path: Path) -> None:
+    path = config(tmp_path, '{"mcpServers": {"a": 1}, "mcpServers": {"b": 2}}')
+    assert add_entry(tmp_path, COMMAND)
+    assert json.loads(path.read_text())["mcpServers"] == {"b": 2, "scree": ENTRY}
+    assert remove_entry(tmp_path)
+    assert path.read_text() == '{"mcpServers": {"a": 1}, "mcpServers": {"b": 2}}'
+
+
 def test_an_entry_that_is_there_stays_and_the_file_is_not_written(tmp_path: Path) -> None:
     path = config(tmp_path, '{"mcpServers": {"scree": {"command": "/my/own/scree-mcp"}}}')
     os.utime(path, ns=(1, 1))

@@ -37,7 +37,9 @@ def chunk_ids(store: Store, path: str) -> list[int]:
 
 
 def axis(number: int) -> NDArray[np.float32]:
-    return np.eye(DIMENSION, dtype=np.float32)[number]
+    unit = np.zeros(DIMENSION, np.float32)
+    unit[number] = 1
+    return unit
 
 
 def similarities(matrix: EmbeddingMatrix, query: NDArray[np.float32]) -> dict[int, float]:

@@ -10,11 +10,13 @@ from typing import NoReturn
 import pytest
 
 from scree.core.files import ChangedWhileRead
+from scree.core.ignore_rules import IgnoreRules
 from scree.docs import verification
-from scree.docs.settings import MAX_FILE_BYTES
+from scree.docs.settings import MARKDOWN_SUFFIXES, MAX_FILE_BYTES
 from scree.docs.store import ChunkRow, FileState
 from scree.docs.verification import Place, Verifier, find
 from tests.indexed_project import IndexedProject
+from tests.repositories import GitRepository
 
 FILE = "# A\n\nfirst\n\n## B\n\nsecond line\nand more\n"
 
@@ -71,8 +73,8 @@ def test_a_file_that_is_newly_ignored_has_none(
     project: IndexedProject, verifier: Verifier, name: str, content: str
 ) -> None:
     if name == ".gitignore":
-        pytest.importorskip("subprocess").run(["git", "init", "-q", project.root], check=True)
-        verifier = Verifier(project.root, type(project.rules)(project.root, [".md"]), MAX_FILE_BYTES)
+        GitRepository.create(project.root)
+        verifier = Verifier(project.root, IgnoreRules(project.root, MARKDOWN_SUFFIXES), MAX_FILE_BYTES)
     assert verifier.place(chunks(project)[0]) is not None
     project.write({name: content})
     assert verifier.place(chunks(project)[0]) is None
@@ -129,9 +131,7 @@ def test_where_the_text_is_gone_there_are_no_lines(project: IndexedProject, veri
     assert verifier.place(second) == Place(None, None, False)
 
 
-def test_a_file_that_only_looks_the_same_is_read(
-    project: IndexedProject, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_only_looks_the_same_is_read(project: IndexedProject, verifier: Verifier) -> None:
     """It was read within a tick of the clock after it was written, so it may have been written again."""
     project.write({"docs/a.md": FILE.replace("first", "FIRST")})
     state = FileState.of((project.root / "docs" / "a.md").stat())

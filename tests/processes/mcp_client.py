@@ -78,7 +78,8 @@ class Client:
 
     def result(self, tool: str, arguments: Mapping[str, object]) -> types.CallToolResult:
         """Call a tool."""
-        return self._portal.call(self._session.call_tool, tool, dict(arguments))
+        result: types.CallToolResult = self._portal.call(self._session.call_tool, tool, dict(arguments))
+        return result
 
     def call(self, tool: str, **arguments: object) -> str:
         """Call a tool that must succeed; returns its text."""

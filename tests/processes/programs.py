@@ -57,7 +57,9 @@ def printed(*arguments: str, cwd: Path, environment: Mapping[str, str] = NOTHING
     return done.stdout
 
 
-def complaint(*arguments: str, cwd: Path, environment: Mapping[str, str] = NOTHING, prefix: tuple[str, ...] = ()) -> str:
+def complaint(
+    *arguments: str, cwd: Path, environment: Mapping[str, str] = NOTHING, prefix: tuple[str, ...] = ()
+) -> str:
     """Run a command that must fail with one sentence; returns the sentence."""
     done = scree(*arguments, cwd=cwd, environment=environment, prefix=prefix)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr

@@ -187,7 +187,16 @@ def test_what_is_ignored_is_refused_whether_or_not_it_exists(client: Client, too
 @pytest.mark.parametrize("tool", ["read_doc", "reindex"])
 @pytest.mark.parametrize(
     "path",
-    ["../outside.md", "../none.md", "docs/../../outside.md", "docs/../docs/ten.md", "/etc/hosts.md", "/none.md", "/", ".."],
+    [
+        "../outside.md",
+        "../none.md",
+        "docs/../../outside.md",
+        "docs/../docs/ten.md",
+        "/etc/hosts.md",
+        "/none.md",
+        "/",
+        "..",
+    ],
 )
 def test_what_lies_outside_is_refused_in_the_same_words(client: Client, tool: str, path: str) -> None:
     assert client.error(tool, path=path) == f'refused: "{path}" is outside the project'

@@ -18,7 +18,7 @@ PATHS = [f"{letter}.md" for letter in "abcdef"]
 STATE = FileState(1, 2, 3, 4)
 
 texts = st.lists(st.integers(0, 12).map(lambda number: f"text {number}"), max_size=6)
-# What happens between two updates: documents written (or removed, without text), and how much of it is embedded by then.
+# Between two updates: documents written (removed, where there is no text), and how much of that is embedded by then.
 steps = st.lists(
     st.tuples(st.dictionaries(st.sampled_from(PATHS), st.none() | texts, max_size=4), st.integers(0, 10)), max_size=8
 )
@@ -32,7 +32,7 @@ def vectors(key: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     return rows
 
 
-@hypothesis.settings(max_examples=60)
+@hypothesis.settings(max_examples=40)
 @given(steps)
 def test_a_matrix_kept_up_to_date_equals_a_new_one(
     steps: list[tuple[dict[str, list[str] | None], int]],

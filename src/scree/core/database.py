@@ -71,8 +71,7 @@ def open_writer(path: Path, schema: Schema) -> sqlite3.Connection:
     with explained(path):
         connection = connect(path, "mode=rwc")
         try:
-            with transaction(connection, "DEFERRED"):
-                stored_version(connection, path, schema)  # before the first write: it may be somebody else's
+            stored_version(connection, path, schema)  # before the first write: it may be somebody else's
             connection.execute("PRAGMA journal_mode = WAL")
             # A power failure may lose the last commits of an index that can be made again; a crash of the process
             # may not, and does not.
@@ -176,8 +175,7 @@ def upgrade(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
 
 def check_version(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
     """Raise `StorageError` unless the database has exactly the newest schema."""
-    with transaction(connection, "DEFERRED"):
-        version = stored_version(connection, path, schema)
+    version = stored_version(connection, path, schema)
     if version == 0:
         raise _nothing_yet(path)
     if version < schema.version:
@@ -188,11 +186,12 @@ def check_version(connection: sqlite3.Connection, path: Path, schema: Schema) ->
 
 
 def stored_version(connection: sqlite3.Connection, path: Path, schema: Schema) -> int:
-    """Read the schema version, inside the caller's transaction; 0 means an empty database.
+    """Read the schema version; 0 means an empty database.
 
     Raises:
         SchemaError: the version is newer than this program, or the database belongs to another program.
     """
+    # Asked first: where the tables are to be seen, so is the version that was committed with them.
     if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
         return 0
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])

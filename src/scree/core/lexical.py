@@ -40,11 +40,11 @@ REMEMBERED_WORDS = 16_384
 
 
 def terms(text: str) -> list[str]:
-    """Return the index terms of `text`, in order, repeats kept.
+    """Return the index terms of `text`, in order, repeats kept; in time linear in its length.
 
-    Letters are compared after NFKC and case folding. An identifier gives its parts, then itself without the separators,
-    which makes `frozenLockfile`, `frozen_lockfile` and `frozen-lockfile` one term; separators between digits stay, as in
-    `2026.4.10`. Runs of CJK characters give their overlapping pairs, or the character that stands alone. Takes time linear in the length of the text.
+    Letters are compared after NFKC and case folding. An identifier gives its parts, then itself without separators,
+    which makes `frozenLockfile`, `frozen_lockfile` and `frozen-lockfile` one term; separators between digits stay, as
+    in `2026.4.10`. Runs of CJK characters give their overlapping pairs, or the character that stands alone.
     """
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)

@@ -88,7 +88,7 @@ class WriterLease:
         if self._descriptor is not None:
             return os.getpid()
         try:
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -113,9 +113,9 @@ class WriterLease:
         """Open the lock file, made if need be, without following a link: a repository may carry one in its place."""
         try:
             self._folder.mkdir(exist_ok=True)
-            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
-                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+                flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
                 return os.open(LOCK_NAME, flags, 0o600, dir_fd=folder)
             finally:
                 os.close(folder)

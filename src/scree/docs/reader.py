@@ -95,6 +95,18 @@ class Reader:
         with self._lock:
             return self._current().fact("completed_for") is not None
 
+    def expect_model(self) -> None:
+        """Raise where the index has nothing that can be compared with a query.
+
+        Raises:
+            EncoderError: there is no encoder to embed queries with.
+            ModelMismatchError: the index was made with another one.
+        """
+        encoder = self._encoder()
+        with self._lock:
+            if not len(self._matrix.chunk_ids):
+                self._current().expect_encoder(encoder.fingerprint)
+
     def _encode(self, query: str) -> tuple[Encoder | None, NDArray[np.float32] | None]:
         try:
             encoder = self._encoder()

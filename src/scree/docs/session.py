@@ -123,6 +123,7 @@ class Session:
         try:
             hits = self._reader.search(arguments)
         except NoIndexError:
+            self.writer.check()
             hits = []  # the note says why
         except StorageError:
             # A damaged file, for instance, that the writer is about to replace; the note says so.
@@ -157,7 +158,7 @@ class Session:
         """Return the status note that a search ends with, if any."""
         state = self.writer.state
         if state.phase is Phase.WAITING and state.holder is not None:
-            return None if self._completed() else render.note_other_builds(state.holder)
+            return self._note_on_model() if self._completed() else render.note_other_builds(state.holder)
         if state.trouble is not None:
             return render.note_not_updating(state.trouble)
         if state.phase is Phase.CAPPED:
@@ -289,6 +290,14 @@ class Session:
             return self._reader.printed_as(printed)
         except StorageError:
             return []
+
+    def _note_on_model(self) -> str | None:
+        """Return the note for an index whose writer has another encoder than this session, or where this has none."""
+        try:
+            self._reader.expect_model()
+        except (EncoderError, StorageError) as error:
+            return render.note_not_updating(str(error))
+        return None
 
     def _completed(self) -> bool:
         try:

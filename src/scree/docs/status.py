@@ -77,11 +77,11 @@ class Status:
 
 
 def size_on_disk(files: Iterable[Path]) -> int:
-    """Return the bytes of those of `files` that exist."""
+    """Return the bytes of those of `files` that are there to be looked at."""
     size = 0
     for file in files:
-        # SQLite's own come and go.
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        # SQLite's own come and go, and the rest of the picture says what is wrong with a folder that is closed.
+        with contextlib.suppress(OSError):
             size += os.stat(file).st_size
     return size
 

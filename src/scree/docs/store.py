@@ -209,6 +209,7 @@ class Store:
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self.path = path
+        self._inode = os.stat(path).st_ino
         self._connection = connection
         self.lexical = LexicalIndex(connection)
 
@@ -221,6 +222,13 @@ class Store:
     def reader(cls, path: Path) -> Self:
         """Open the index for reading only."""
         return cls(open_reader(path, SCHEMA), path)
+
+    def intact(self) -> bool:
+        """Whether the file that this connection has open is still the one at its path."""
+        try:
+            return os.stat(self.path).st_ino == self._inode
+        except FileNotFoundError:
+            return False
 
     def close(self) -> None:
         """Close the connection."""

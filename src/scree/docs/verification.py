@@ -59,15 +59,11 @@ class Verifier:
 def find(chunk: ChunkRow, source: str) -> Place:
     """Find the chunk's text in the file's text as it is now: the occurrence nearest to where it was."""
     text = normalise_newlines(source)
-    best: int | None = None
-    line, counted = 1, 0
-    position = text.find(chunk.text)
-    while position >= 0:
-        line += text.count("\n", counted, position)
-        counted = position
-        if best is None or abs(line - chunk.start_line) < abs(best - chunk.start_line):
-            best = line
-        position = text.find(chunk.text, position + 1)
-    if best is None:
+    *before, rest = text.split("\n", chunk.start_line - 1)
+    old = len(text) - len(rest) if len(before) == chunk.start_line - 1 else len(text)
+    positions = (text.rfind(chunk.text, 0, old + len(chunk.text) - 1), text.find(chunk.text, old))
+    lines = [text.count("\n", 0, position) + 1 for position in positions if position >= 0]
+    if not lines:
         return Place(None, None, current=False)
-    return Place(best, best + chunk.text.count("\n"), current=False)
+    start = min(lines, key=lambda line: abs(line - chunk.start_line))
+    return Place(start, start + chunk.text.count("\n"), current=False)

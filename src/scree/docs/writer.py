@@ -22,6 +22,7 @@ from typing import Any
 from scree.core.database import remove_database
 from scree.core.encoder import Encoder
 from scree.core.ignore_rules import IgnoreRules
+from scree.core.printable import printable
 from scree.docs import render
 from scree.docs.channel import ChannelError, Listener, Message, Send
 from scree.docs.lease import WriterLease
@@ -47,6 +48,8 @@ NOTES_SECONDS = 1.0
 
 # Files whose change may change what is indexed anywhere below them.
 RULE_FILES = frozenset({".gitignore", ".screeignore", ".git"})
+
+ENDED = ScreeError("The writer of this index has stopped; start it again.")
 
 Log = Callable[[str], None]
 EncoderSource = Callable[[], Encoder]
@@ -110,9 +113,12 @@ class Writer:
         self._lease = WriterLease(root / INDEX_FOLDER)
         self._wake = threading.Event()
         self._stopping = threading.Event()
+        self._ended = threading.Event()
         self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        self._begun_jobs: list[_Job] = []
         self._suspects: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._watch = TreeWatch(self._wake.set)
+        self._watch_failed = False
         self._folders: frozenset[str] = frozenset()
         self._outer_files: frozenset[str] = frozenset()
         self._look_again_at: float | None = None  # monotonic seconds, for the whole tree
@@ -129,12 +135,15 @@ class Writer:
                 try:
                     if self._lease.acquire():
                         self._write()
-                    else:
-                        self._set(phase=Phase.WAITING, holder=self._lease.holder())
+                        self._lease.release()
+                        continue
+                    self._set(phase=Phase.WAITING, holder=self._lease.holder())
                 except StorageError as error:
                     self.give_up(str(error))
-                self._wake.wait(LEASE_SECONDS)
-                self._wake.clear()
+                    self._fail_jobs(error)
+                if not self._stopping.is_set():
+                    self._wake.wait(LEASE_SECONDS)
+                    self._wake.clear()
         except Exception as error:  # noqa: BLE001 - a bug here must not end a session that can still search
             # The log has what a bug report needs.
             self._log(traceback.format_exc())
@@ -142,12 +151,16 @@ class Writer:
         finally:
             self._watch.close()
             self._lease.release()
-            while not self._jobs.empty():
-                self._jobs.get().done.set_exception(ScreeError("The writer of this index has stopped; start it again."))
+            self._ended.set()
+            self._fail_jobs(ENDED)
 
     def stop(self) -> None:
         """Make `run` return soon; returns at once."""
         self._stopping.set()
+        self._wake.set()
+
+    def check(self) -> None:
+        """Make the writer look whether its index is still there."""
         self._wake.set()
 
     def submit(self, path: str | None, progress: Progress = silent) -> Future[ScanReport]:
@@ -155,6 +168,8 @@ class Writer:
         job = _Job(path, progress, Future())
         self._jobs.put(job)
         self._wake.set()
+        if self._ended.is_set():
+            self._fail_jobs(ENDED)
         return job.done
 
     def suspect(self, path: str) -> None:
@@ -196,10 +211,18 @@ class Writer:
             self._log(f"scree: {reason}")
         self._set(phase=Phase.STOPPED, trouble=reason)
 
+    def _fail_jobs(self, error: ScreeError) -> None:
+        """Tell everyone who waits for a job that it is not going to be done."""
+        while not self._jobs.empty():
+            self._begun_jobs.append(self._jobs.get())
+        while self._begun_jobs:
+            self._begun_jobs.pop().done.set_exception(error)
+
     def _set(self, **changes: Any) -> None:
         self.state = replace(self.state, **changes)
 
     def _write(self) -> None:
+        """Write until told to stop, or until somebody deletes the index or the lock file."""
         with contextlib.ExitStack() as resources:
             store = resources.enter_context(contextlib.closing(self._open_store()))
             try:
@@ -210,18 +233,20 @@ class Writer:
             sync = Synchronizer(self.root, rules, store, self._settings)
             self._set(phase=Phase.FIRST_SYNC if sync.completed_for is None else Phase.READY, trouble=None, holder=None)
             changes: set[str] | None = None
-            jobs: list[tuple[_Job, ScanReport]] = []
-            while not self._stopping.is_set():
+            job_reports: list[ScanReport] = []
+            while not self._stopping.is_set() and self._lease.intact() and store.intact():
                 report = self._scan(sync, changes)
                 while not self._jobs.empty():
                     job = self._jobs.get()
-                    jobs.append((job, self._scan(sync, {job.path} if job.path else None, job)))
+                    self._begun_jobs.append(job)
+                    job_reports.append(self._scan(sync, {job.path} if job.path else None, job))
                 self._follow(rules)
-                finished = self._embed(sync, store, [job for job, _ in jobs])
+                finished = self._embed(sync, store, self._begun_jobs)
                 if finished:
-                    for job, job_report in jobs:
+                    for job, job_report in zip(self._begun_jobs, job_reports, strict=True):
                         job.done.set_result(job_report)
-                    jobs = []
+                    self._begun_jobs.clear()
+                    job_reports.clear()
                 changes = self._next_changes(report.deferred, finished)
 
     def _answer(self, request: Message, send: Send) -> None:
@@ -260,7 +285,7 @@ class Writer:
         if self._log_changes:
             for verb, paths in (("indexed", report.indexed), ("removed", report.removed), ("failed", report.failed)):
                 for path in paths:
-                    self._log(f"{verb} {path}")
+                    self._log(f"{verb} {printable(path)}")
         if report.folders is not None:
             self._folders = report.folders
         return report
@@ -274,7 +299,8 @@ class Writer:
         }
         if self._watch.follow(folders):
             self._look_again_at = time.monotonic()  # for what happened before the watch stood
-            if self._watch.failure is not None:
+            failed_before, self._watch_failed = self._watch_failed, self._watch.failure is not None
+            if self._watch_failed and not failed_before:
                 self._log(
                     f"scree: the system does not watch these folders ({self._watch.failure}); "
                     f"looking at them every {POLL_SECONDS:g} seconds instead."
