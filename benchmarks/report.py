@@ -14,7 +14,16 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 
-LIBRARIES = ("mcp", "numpy", "onnxruntime", "tokenizers", "markdown-it-py", "watchfiles", "sentence-transformers", "torch")
+LIBRARIES = (
+    "mcp",
+    "numpy",
+    "onnxruntime",
+    "tokenizers",
+    "markdown-it-py",
+    "watchfiles",
+    "sentence-transformers",
+    "torch",
+)
 
 
 def store(name: str, results: Mapping[str, object]) -> Path:
@@ -64,7 +73,9 @@ def table(rows: Sequence[Sequence[object]]) -> str:
     """Lay out rows of cells, the first being the heading, in columns."""
     cells = [[cell if isinstance(cell, str) else _number(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+    )
 
 
 def progress(text: str) -> None:
@@ -81,7 +92,9 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor()
+    )
 
 
 def _git(*arguments: str) -> str:

@@ -23,7 +23,6 @@ from benchmarks.report import progress
 from scree.core.encoder import BUILTIN_FOLDER
 from scree.docs.session import Session
 from scree.docs.settings import Settings
-from scree.docs.store import INDEX_FOLDER
 from scree.docs.sync import silent
 
 RIVAL = Path(__file__).with_name("sentence_transformers_rival.py")
@@ -52,27 +51,30 @@ def first_syncs(folder: Path, rounds: Sequence[Sequence[Markdown]], *, threads: 
     """Measure first syncs, each over documents of its own.
 
     Args:
-        folder: an empty one to work in.
+        folder: to work in; it must not exist.
         rounds: the documents of each round.
         threads: how many each contestant may use.
         rival_python: the Python that has sentence-transformers.
     """
     results = FirstSyncs()
+    folder.mkdir()
+    session = Session(folder, Settings(threads=threads))
+    session.encoder()
     tokenizer = Tokenizer.from_file(str(BUILTIN_FOLDER / "tokenizer.json"))
     rival = _Rival.start(rival_python, threads)
     # What happens once in a process is no throughput: imports, and the first use of each library.
     with recorded() as windows:
-        _first_sync(folder / "warm", rounds[0][:1], threads)
+        _first_sync(session, rounds[0][:1])
     _runtime_alone(windows, threads)
-    for number, documents in enumerate(rounds):
+    for documents in rounds:
         # Forth and back, so that a machine that gets slower or faster meanwhile favours nobody.
         with recorded() as windows:
-            syncs = _first_sync(folder / str(number), documents, threads)
+            syncs = _first_sync(session, documents)
         runs = _runtime_alone(windows, threads)
         if rival is not None:
             results.original.append(rival.seconds([tokenizer.decode(ids[0].tolist()) for ids in windows.ids]))
         runs += _runtime_alone(windows, threads)
-        syncs += _first_sync(folder / str(number), documents, threads)
+        syncs += _first_sync(session, documents)
         results.scree.append(syncs / 2)
         results.runtime.append(runs / 2)
         results.windows += len(windows.ids)
@@ -112,12 +114,10 @@ def recorded() -> Iterator[Windows]:
         yield windows
 
 
-def _first_sync(root: Path, documents: Sequence[Markdown], threads: int) -> float:
+def _first_sync(session: Session, documents: Sequence[Markdown]) -> float:
     """Return the seconds that a first sync of `documents` takes with the encoder loaded."""
-    shutil.rmtree(root / INDEX_FOLDER, ignore_errors=True)
-    write(root, documents)
-    session = Session(root, Settings(threads=threads))
-    session.encoder()
+    shutil.rmtree(session.root)
+    write(session.root, documents)
     started = time.perf_counter()
     session.reindex_now(None, silent)
     return time.perf_counter() - started

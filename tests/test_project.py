@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
@@ -54,3 +58,28 @@ def test_no_lock_names_a_host() -> None:
     for name in project():
         assert "//" not in lock(name), name
         assert "index-url" not in lock(name), name
+
+
+@pytest.mark.requirement("package-imports")
+def test_the_module_borders_hold() -> None:
+    done = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-logo"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.requirement("package-wheel")
+def test_the_wheel_carries_the_package_and_its_model_only(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=60)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert not [name for name in names if not name.startswith(("scree/", "scree_mcp-"))]
+    assert "scree/models/minilm/model.onnx" in names
+    assert any(name.endswith("licenses/NOTICE") for name in names)

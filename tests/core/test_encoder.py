@@ -162,8 +162,7 @@ def test_context_is_in_front_of_every_window(encoder: Encoder) -> None:
     query = encoder.encode_query("recover a lost password")
     plain = rows(encoder, FILLER * 15) @ query
     titled = rows(encoder, FILLER * 15, "Account > Recovering a lost password") @ query
-    assert len(titled) == len(plain)
-    assert (titled > plain + 0.05).all()
+    assert titled.min() > plain.max() + 0.05
 
 
 def test_of_a_long_context_the_end_is_seen(encoder: Encoder) -> None:
@@ -267,7 +266,7 @@ def test_the_fingerprint_covers_files_and_settings(tmp_path: Path, encoder: Enco
     same = Manifest.read(str(write_manifest(tmp_path)))
     assert same.fingerprint == encoder.fingerprint == Manifest.read(BUILTIN).fingerprint
     changes: list[dict[str, Any]] = [
-        {"window_tokens": 128},
+        {"window_tokens": 96},
         {"query_prefix": "query: "},
         {"sha256": dict(same.sha256) | {"model.onnx": "0" * 64}},
     ]
@@ -284,7 +283,7 @@ def test_a_folder_is_an_encoder_like_the_builtin_one(tmp_path: Path, encoder: En
 
 def test_the_window_is_a_setting(tmp_path: Path, encoder: Encoder) -> None:
     write_garbage(tmp_path)
-    write_manifest(tmp_path, window_tokens=128)
+    write_manifest(tmp_path, window_tokens=96)
     assert len(rows(load_encoder(str(tmp_path)), FILLER * 10)) > len(rows(encoder, FILLER * 10))
 
 

@@ -13,7 +13,7 @@ from tests.repositories import GitRepository
 WORDS = ("pump", "valve", "river", "stone", "bridge", "engine", "signal", "harbour", "meadow", "copper", "ladder")
 
 # With one thread the embedding of this takes many seconds anywhere; reading it takes less than one.
-SLOW_FILES = 400
+SLOW_FILES = 250
 SLOW_WORDS = 700
 SLOW = {"SCREE_THREADS": "1"}
 

@@ -16,7 +16,7 @@ from scree.docs.lease import WriterLease
 from scree.docs.store import INDEX_FOLDER, index_path
 from tests.older_index import make_version_1
 from tests.oracle import PATIENCE_SECONDS, content, fresh_content
-from tests.processes.mcp_client import connected, note
+from tests.processes.mcp_client import connected, note, only_text
 from tests.processes.programs import UNPRIVILEGED, printed, scree
 from tests.repositories import GitRepository
 from tests.waiting import eventually
@@ -24,12 +24,19 @@ from tests.waiting import eventually
 FILES = {f"docs/{number}.md": f"# Part {number}\n\nThe zephyr blows over {number}.\n" for number in range(4)}
 
 
-@pytest.fixture
-def root(git_repository: Callable[..., GitRepository]) -> Path:
+@pytest.fixture(scope="module")
+def indexed(module_environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An indexed repository."""
-    root = git_repository(FILES).path
+    assert module_environment.is_dir()
+    root = GitRepository.create(tmp_path_factory.mktemp("errors") / "project", FILES).path
     printed("reindex", cwd=root)
     return root
+
+
+@pytest.fixture
+def root(indexed: Path, tmp_path: Path) -> Path:
+    """A copy of it for one test."""
+    return Path(shutil.copytree(indexed, tmp_path / "project"))
 
 
 def sources(root: Path) -> dict[str, str]:
@@ -102,6 +109,23 @@ def test_status_says_that_an_index_is_damaged_and_leaves_it(root: Path) -> None:
     assert "is damaged" in told["note"]
     assert (told["files"], told["chunks"]) == ([], 0)
     assert index_path(root).read_bytes() == damaged
+
+
+@pytest.mark.requirement("index-truncated")
+def test_an_index_damaged_under_a_running_server_is_built_again(root: Path, tmp_path: Path) -> None:
+    with connected(cwd=root) as client:
+        client.await_complete()
+        damage(root)
+        (root / "docs/new.md").write_text("# New\n\nA quinquereme.\n")
+        # Until then a search may say that the index is damaged.
+        arguments = {"query": "quinquereme", "mode": "keyword"}
+        eventually(
+            lambda: "docs/new.md" in only_text(client.result("search_docs", arguments)),
+            PATIENCE_SECONDS,
+            "the index to be built again",
+        )
+        client.await_complete()
+        assert content(root) == fresh_content(root, tmp_path)
 
 
 # Locked

@@ -81,9 +81,8 @@ class Reader:
                 self._refresh(store, encoder)
                 similarity = self._similarity(store, query)
                 order = _order(arguments, store.lexical, similarity)
-                ranked = store.lexical.chunk_ids[order]
-                scores = dict(zip(ranked.tolist(), similarity[order].tolist(), strict=True))
-                return self._hits(store, ranked.tolist(), scores, arguments.k, encoder, query)
+                ranked = _ranked(store, store.lexical.chunk_ids[order], similarity[order])
+                return self._hits(store, ranked, arguments.k, encoder, query)
 
     def printed_as(self, printed: str) -> list[str]:
         """Return the paths of the index that print as `printed`."""
@@ -153,15 +152,14 @@ class Reader:
     def _hits(
         self,
         store: Store,
-        ranked: list[int],
-        scores: dict[int, float],
+        ranked: Iterator[tuple[ChunkRow, float]],
         k: int,
         encoder: Encoder | None,
         query: NDArray[np.float32] | None,
     ) -> list[Hit]:
         hits: list[Hit] = []
         shown: set[bytes] = set()
-        for chunk in self._chunks(store, ranked):
+        for chunk, similarity in ranked:
             if len(hits) == k:
                 break
             if chunk.content_key in shown:
@@ -170,24 +168,18 @@ class Reader:
             if place is None:
                 continue
             shown.add(chunk.content_key)
-            score: float | None = scores[chunk.id]
-            if score is None or np.isnan(score):
-                score = self._embed_now(store, chunk, encoder, query)
+            unknown = np.isnan(similarity)
             hits.append(
                 Hit(
                     n=len(hits) + 1,
                     location=Location(chunk.path, place.start, place.end),
                     trail=chunk.trail,
-                    score=score,
+                    score=self._embed_now(store, chunk, encoder, query) if unknown else similarity,
                     text=chunk.text,
                     also=tuple(self._also(store, chunk)),
                 )
             )
         return hits
-
-    def _chunks(self, store: Store, ranked: list[int]) -> Iterator[ChunkRow]:
-        for start in range(0, len(ranked), SLICE):
-            yield from store.chunks(ranked[start : start + SLICE])
 
     def _place(self, chunk: ChunkRow) -> Place | None:
         place = self._verifier.place(chunk)
@@ -213,6 +205,17 @@ class Reader:
         (content,) = store.contents([chunk.content_key])
         (windows,) = encoder.encode_documents([Passage(content.context, content.text)])
         return float((windows @ query).max())
+
+
+def _ranked(
+    store: Store, chunk_ids: NDArray[np.int64], similarity: NDArray[np.float32]
+) -> Iterator[tuple[ChunkRow, float]]:
+    """Yield the chunks in this order with their similarity, fetched only as far as somebody asks."""
+    for start in range(0, len(chunk_ids), SLICE):
+        part = slice(start, start + SLICE)
+        scores = dict(zip(chunk_ids[part].tolist(), similarity[part].tolist(), strict=True))
+        for chunk in store.chunks(list(scores)):
+            yield chunk, scores[chunk.id]
 
 
 def _order(arguments: SearchArguments, index: LexicalIndex, similarity: NDArray[np.float32]) -> NDArray[np.intp]:

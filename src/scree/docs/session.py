@@ -216,9 +216,10 @@ class Session:
         skipped = dict(walk.skipped)
         files: list[tuple[str, int]] = []
         model = last_sync = None
-        holder = self._lease.holder()
+        holder = None
         note: str | None = None
         try:
+            holder = self._lease.holder()
             store = Store.reader(path)
         except StorageError as error:
             note = render.note_not_updating(str(error)) if path.exists() else None

