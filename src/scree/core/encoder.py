@@ -46,8 +46,8 @@ MAX_DEFAULT_THREADS = 4
 # between two results, lets no thread run dry; few enough to be done at once when the process ends.
 PASSAGES_AHEAD = 8
 
-# Windows of a query that are read: of 128 tokens about 14,000 characters of English, a third of a second. More never comes from a
-# question.
+# Windows of a query that are read: of 128 tokens about 14,000 characters of English, a third of a second. More never
+# comes from a question.
 MAX_QUERY_WINDOWS = 32
 
 # Characters tokenised in one go. The tokenizer needs some 200 bytes for each character; a chunk is far below this.
