@@ -35,9 +35,9 @@ GIT_CONFIG = """\
 """
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def runtime_folder() -> Iterator[Path]:
-    """A private folder with a path short enough for Unix sockets (about 100 bytes), unlike pytest's own."""
+    """A module's private folder, its path short enough for Unix sockets (about 100 bytes), unlike pytest's own."""
     with tempfile.TemporaryDirectory(prefix="scree-") as folder:
         yield Path(folder)
 

@@ -137,8 +137,21 @@ def running(
             process.wait(SECONDS)
 
 
+# In place of `watchfiles`: the system tells nothing of what happens.
+DEAF = """
+def watch(*paths, stop_event, **_):
+    while not stop_event.wait(0.05):
+        yield set()
+"""
+
+
+def stand_in(folder: Path, module: str, source: str) -> dict[str, str]:
+    """Return the environment in which `source` is the module of that name; it lies in `folder`."""
+    folder.mkdir(exist_ok=True)
+    (folder / f"{module}.py").write_text(source, encoding="utf-8")
+    return {"PYTHONPATH": str(folder)}
+
+
 def startup_hook(folder: Path, source: str) -> dict[str, str]:
     """Return the environment in which every Python program runs `source` before anything else; it lies in `folder`."""
-    folder.mkdir(exist_ok=True)
-    (folder / "sitecustomize.py").write_text(source, encoding="utf-8")
-    return {"PYTHONPATH": str(folder)}
+    return stand_in(folder, "sitecustomize", source)

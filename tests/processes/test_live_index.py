@@ -16,7 +16,7 @@ from scree.docs.lease import WriterLease
 from scree.docs.store import INDEX_FOLDER, Store, index_path
 from tests.oracle import PATIENCE_SECONDS, Content, await_equal_to_fresh, content, fresh_content
 from tests.processes.mcp_client import connected
-from tests.processes.programs import UNPRIVILEGED, Program, printed, running, scree, startup_hook
+from tests.processes.programs import UNPRIVILEGED, Program, printed, running, scree, stand_in
 from tests.repositories import GitRepository
 from tests.waiting import eventually
 
@@ -429,8 +429,7 @@ def test_at_the_watch_limit_the_writer_says_so_once_and_polls(
     prefix: tuple[str, ...] = ()
     environment: dict[str, str] = {}
     if limit == "in the library":
-        environment = startup_hook(tmp_path / "hook", "")
-        (tmp_path / "hook" / "watchfiles.py").write_text(REFUSING)
+        environment = stand_in(tmp_path / "hook", "watchfiles", REFUSING)
     else:
         # A user namespace has a limit of its own.
         script = 'echo 3 > /proc/sys/user/max_inotify_watches && exec "$@"'

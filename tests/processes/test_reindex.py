@@ -15,25 +15,16 @@ from scree.docs.store import INDEX_FOLDER, index_path
 from tests.oracle import PATIENCE_SECONDS, await_equal_to_fresh, content, fresh_content
 from tests.processes.conftest import SLOW
 from tests.processes.mcp_client import Client, connected
-from tests.processes.programs import SCREE, UNPRIVILEGED, complaint, printed, running, scree, startup_hook
+from tests.processes.programs import DEAF, SCREE, UNPRIVILEGED, complaint, printed, running, scree, stand_in
 from tests.repositories import GitRepository
 from tests.waiting import eventually
 
 FILES = {f"docs/{number}.md": f"# Part {number}\n\nThe zephyr blows over {number}.\n" for number in range(4)}
 
-# The system tells nothing of what happens, so that only `reindex` takes it up.
-DEAF = """
-def watch(*paths, stop_event, **_):
-    while not stop_event.wait(0.05):
-        yield set()
-"""
-
 
 def deaf(folder: Path) -> dict[str, str]:
-    """The environment of a program that never hears of a change."""
-    environment = startup_hook(folder, "")
-    (folder / "watchfiles.py").write_text(DEAF)
-    return environment
+    """The environment of a program that never hears of a change, so that only `reindex` takes it up."""
+    return stand_in(folder, "watchfiles", DEAF)
 
 
 @pytest.fixture

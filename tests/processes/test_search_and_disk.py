@@ -12,7 +12,7 @@ from scree.docs.lease import WriterLease
 from scree.docs.store import INDEX_FOLDER
 from tests.oracle import PATIENCE_SECONDS, await_equal_to_fresh, content
 from tests.processes.mcp_client import Client, connected, note
-from tests.processes.programs import printed, startup_hook
+from tests.processes.programs import DEAF, printed, stand_in
 from tests.repositories import GitRepository
 from tests.waiting import eventually
 
@@ -174,22 +174,13 @@ def test_an_index_that_another_process_keeps_current_needs_no_note(client: Clien
     assert note(client.search("zephyr", mode="keyword")) is None
 
 
-DEAF = """
-def watch(*paths, stop_event, **_):
-    while not stop_event.wait(0.05):
-        yield set()
-"""
-
-
 @pytest.mark.requirement("hit-reported")
 def test_the_writer_looks_again_at_a_file_whose_hit_dropped_out(
     git_repository: Callable[..., GitRepository], tmp_path: Path
 ) -> None:
     root = git_repository(FILES).path
     # A watch that never hears of anything: what the writer takes up, it has been told by a search.
-    environment = startup_hook(tmp_path / "hook", "")
-    (tmp_path / "hook" / "watchfiles.py").write_text(DEAF)
-    with connected(cwd=root, environment=environment) as client:
+    with connected(cwd=root, environment=stand_in(tmp_path / "hook", "watchfiles", DEAF)) as client:
         client.await_complete()
         client.call("reindex")  # the look that follows once the watch stands is over
         before = content(root)
