@@ -33,6 +33,12 @@ HEADING_WEIGHT = 4
 POSTING = np.dtype([("term", "<u4"), ("frequency", "u1")])
 MAX_FREQUENCY = 255
 
+# One posting in memory is one number, so that sorting puts them in order by term, then by chunk, without a second copy:
+# 32 bits of term, 24 of the chunk's position (16 million chunks), 8 of frequency.
+TERM_SHIFT = 32
+CHUNK_SHIFT = 8
+MAX_CHUNK = 2**24 - 1
+
 
 class LexicalIndex:
     """The postings of one database, through one connection.
@@ -55,10 +61,8 @@ CREATE INDEX lexical_by_document ON lexical (document_id);
         self._connection = connection
         self.chunk_ids: NDArray[np.int64] = np.empty(0, np.int64)
         self.document_ids: NDArray[np.int64] = np.empty(0, np.int64)
-        # All postings by term, then by chunk: three columns, and where each term starts.
-        self._term: NDArray[np.uint32] = np.empty(0, np.uint32)
-        self._chunk: NDArray[np.int32] = np.empty(0, np.int32)
-        self._frequency: NDArray[np.uint8] = np.empty(0, np.uint8)
+        self._postings: NDArray[np.uint64] = np.empty(0, np.uint64)  # ascending
+        self._length: NDArray[np.int64] = np.empty(0, np.int64)  # of each chunk, in words
         self._length_norm: NDArray[np.float32] = np.empty(0, np.float32)
 
     def add(self, chunk_id: int, document_id: int, *, heading: str, body: str) -> None:
@@ -88,22 +92,24 @@ CREATE INDEX lexical_by_document ON lexical (document_id);
         if not gained and len(held) == len(self.chunk_ids):
             return
         kept = np.isin(self.chunk_ids, np.array(held, np.int64), assume_unique=True)
-        stays = kept[self._chunk]
-        new_place = (np.cumsum(kept) - 1).astype(np.int32)
-        new = np.frombuffer(b"".join(postings for _, _, postings in gained), POSTING)
-        sizes = [len(postings) // POSTING.itemsize for _, _, postings in gained]
-        new_chunk = np.repeat(np.arange(len(gained), dtype=np.int32) + np.int32(len(held)), sizes)
-        term = np.concatenate([self._term[stays], new["term"]])
-        order = np.argsort(term, kind="stable")
-        self._term = term[order]
-        self._chunk = np.concatenate([new_place[self._chunk[stays]], new_chunk])[order]
-        self._frequency = np.concatenate([self._frequency[stays], new["frequency"]])[order]
         ids = np.array([row[:2] for row in gained], np.int64).reshape(-1, 2)
         self.chunk_ids = np.concatenate([self.chunk_ids[kept], ids[:, 0]])
         self.document_ids = np.concatenate([self.document_ids[kept], ids[:, 1]])
-        length = np.bincount(self._chunk, self._frequency, len(self.chunk_ids))
-        mean_length = max(length.sum() / max(len(length), 1), 1)
-        self._length_norm = (K1 * (1 - B + B * length / mean_length)).astype(np.float32)
+        new = np.frombuffer(b"".join(postings for _, _, postings in gained), POSTING)
+        ends = np.cumsum([0, *(len(postings) // POSTING.itemsize for _, _, postings in gained)])
+        words = np.cumsum(np.append(np.uint8(0), new["frequency"]), dtype=np.int64)[ends]
+        self._length = np.concatenate([self._length[kept], np.diff(words)])
+        mean_length = max(self._length.sum() / max(len(self._length), 1), 1)
+        self._length_norm = (K1 * (1 - B + B * self._length / mean_length)).astype(np.float32)
+        if not kept.all():
+            place = chunk_places(self._postings)
+            self._postings -= (np.cumsum(~kept).astype(np.uint64) << CHUNK_SHIFT)[place]
+            self._postings = self._postings[kept[place]]
+        packed = new["term"].astype(np.uint64) << TERM_SHIFT
+        packed |= np.repeat(np.arange(len(held), len(self.chunk_ids), dtype=np.uint64) << CHUNK_SHIFT, np.diff(ends))
+        packed |= new["frequency"]
+        self._postings = np.concatenate([self._postings, packed])
+        self._postings.sort()
 
     def scores(self, query: str) -> NDArray[np.float32]:
         """Return the BM25 score of every chunk: `(chunks,)` float32, 0 where no word of the query occurs.
@@ -113,16 +119,24 @@ CREATE INDEX lexical_by_document ON lexical (document_id);
         """
         scores = np.zeros(len(self.chunk_ids), np.float32)
         for number in {term_number(term): None for term in terms(query)}:
-            start = np.searchsorted(self._term, np.uint32(number))
-            end = np.searchsorted(self._term, np.uint32(number), side="right")
+            start = np.searchsorted(self._postings, np.uint64(number << TERM_SHIFT))
+            end = np.searchsorted(self._postings, np.uint64((number << TERM_SHIFT) + 2**TERM_SHIFT - 1), side="right")
             if start == end:
                 continue
-            chunk = self._chunk[start:end]
-            frequency = self._frequency[start:end].astype(np.float32)
+            postings = self._postings[start:end]
+            chunk = chunk_places(postings)
+            frequency = (postings & MAX_FREQUENCY).astype(np.float32)
             holding = end - start
             idf = math.log(1 + (len(self.chunk_ids) - holding + 0.5) / (holding + 0.5))
             scores[chunk] += idf * (K1 + 1) * frequency / (frequency + self._length_norm[chunk])
         return scores
+
+
+def chunk_places(postings: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return the position in `chunk_ids` of the chunk of each posting."""
+    places = postings >> CHUNK_SHIFT
+    places &= MAX_CHUNK
+    return places.view(np.int64)
 
 
 def term_number(term: str) -> int:
