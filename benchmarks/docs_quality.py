@@ -283,7 +283,7 @@ def measure(sets: Path, work: Path) -> dict[str, object]:
     return results
 
 
-def _measure_cjk(sets: Path, work: Path) -> dict[str, float]:
+def _measure_cjk(sets: Path, work: Path) -> dict[str, float | None]:
     hits = evaluate("cjk-lexical", cjk_lexical(sets), work)["keyword"]["cjk"]
     by_language: dict[str, list[bool]] = defaultdict(list)
     for question, found in hits:
@@ -300,9 +300,10 @@ def _cells(numbers: Mapping[str, object], kinds: Sequence[str]) -> list[object]:
     return [numbers["page MRR"], numbers["section MRR"], *(by_kind[kind] for kind in kinds)]
 
 
-def _mean(values: Iterable[float]) -> float:
+def _mean(values: Iterable[float]) -> float | None:
+    """Return the mean; None of nothing."""
     held = list(values)
-    return sum(held) / len(held) if held else float("nan")
+    return sum(held) / len(held) if held else None
 
 
 def _headings(trail: Iterable[str], text: str) -> frozenset[str]:
