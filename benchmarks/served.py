@@ -17,8 +17,7 @@ import mcp.types as types
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from scree.docs.lease import WriterLease
-from scree.docs.store import INDEX_FOLDER
+from scree.docs.lease import INDEX_FOLDER, WriterLease
 
 # The longest that anything is waited for: a first sync of the largest corpus on a slow machine takes minutes.
 PATIENCE_SECONDS = 1_800.0

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from scree.core.encoder import Encoder, load_encoder
+from scree.docs.lease import INDEX_FOLDER
 from scree.docs.settings import BUILTIN_ENCODER, Settings
-from scree.docs.store import INDEX_FOLDER, index_path
+from scree.docs.store import index_path
 from scree.docs.sync import silent
 from scree.docs.writer import Writer
 from tests.waiting import eventually

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from scree.docs import channel
-from scree.docs.channel import ChannelError, Listener, Message, Send, ask, socket_path
+from scree.docs.channel import Listener, Message, Send, ask, socket_path
+from scree.docs.contact import ChannelError
 from scree.errors import ArgumentError, ScreeError
 from tests.ordinary_user import ordinary_user
 from tests.waiting import eventually
@@ -35,7 +36,7 @@ def listen(root: Path) -> Iterator[Callable[[Callable[[Message, Send], None]], L
     listeners: list[Listener] = []
 
     def start(answer: Callable[[Message, Send], None]) -> Listener:
-        listeners.append(Listener(root, answer))
+        listeners.append(Listener(root, answer, no_session))
         return listeners[-1]
 
     yield start
@@ -47,6 +48,14 @@ def listen(root: Path) -> Iterator[Callable[[Callable[[Message, Send], None]], L
 
 def answering() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name in ("scree-answer", "scree-beat")]
+
+
+def address(root: Path) -> str:
+    return str(socket_path(root))
+
+
+def no_session(_: socket.socket) -> None:
+    raise AssertionError("nobody asked for a session")
 
 
 def echo(request: Message, send: Send) -> None:
@@ -138,7 +147,7 @@ def private(root: Path) -> Iterator[Path]:
 def test_a_folder_that_others_may_enter_is_refused(root: Path, private: Path, mode: int) -> None:
     private.mkdir()
     private.chmod(mode)
-    for use in (lambda: Listener(root, echo), lambda: list(ask(root, {}))):
+    for use in (lambda: Listener(root, echo, no_session), lambda: list(ask(address(root), {}))):
         with pytest.raises(ChannelError, match="only you can open; remove it"):
             use()
     assert list(private.iterdir()) == []
@@ -153,7 +162,7 @@ def test_what_is_no_folder_is_refused(root: Path, private: Path, tmp_path: Path,
     else:
         private.touch(mode=0o600)
     with pytest.raises(ChannelError):
-        Listener(root, echo)
+        Listener(root, echo, no_session)
     assert list(elsewhere.iterdir()) == []
 
 
@@ -163,7 +172,7 @@ def test_a_folder_of_another_user_is_refused(root: Path, private: Path) -> None:
     private.mkdir(mode=0o700)
     os.chown(private, 65534, -1)
     with pytest.raises(ChannelError, match="only you can open"):
-        Listener(root, echo)
+        Listener(root, echo, no_session)
     os.chown(private, 0, -1)
 
 
@@ -186,14 +195,14 @@ def test_an_answer_has_any_number_of_lines(root: Path, listen: Listen) -> None:
             send({"n": number})
 
     listen(count)
-    assert list(ask(root, {"to": 3})) == [{"n": 0}, {"n": 1}, {"n": 2}]
-    assert list(ask(root, {"to": 0})) == []
+    assert list(ask(address(root), {"to": 3})) == [{"n": 0}, {"n": 1}, {"n": 2}]
+    assert list(ask(address(root), {"to": 0})) == []
 
 
 def test_any_text_comes_through(root: Path, listen: Listen) -> None:
     listen(echo)
     request = {"path": os.fsdecode(b"odd\xff\n\"'.md"), "more": "é😀\u2028" * 1_000, "none": None}
-    assert list(ask(root, request)) == [{"got": request}]
+    assert list(ask(address(root), request)) == [{"got": request}]
 
 
 def test_an_error_of_the_writer_is_one_of_whoever_asked(root: Path, listen: Listen) -> None:
@@ -202,7 +211,7 @@ def test_an_error_of_the_writer_is_one_of_whoever_asked(root: Path, listen: List
         raise ArgumentError("k must be 1.")
 
     listen(refuse)
-    answer = ask(root, {})
+    answer = ask(address(root), {})
     assert next(answer) == {"stage": "reading"}
     with pytest.raises(ScreeError, match=r"^k must be 1\.$") as caught:
         next(answer)
@@ -218,7 +227,7 @@ def test_several_are_answered_at_once(root: Path, listen: Listen) -> None:
 
     listen(meet)
     answers: list[Message] = []
-    threads = [threading.Thread(target=lambda n=n: answers.extend(ask(root, {"n": n}))) for n in range(4)]
+    threads = [threading.Thread(target=lambda n=n: answers.extend(ask(address(root), {"n": n}))) for n in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -245,7 +254,7 @@ def test_more_than_there_is_room_for_wait_their_turn(
 
     listen(busy)
     answers: list[Message] = []
-    threads = [threading.Thread(target=lambda: answers.extend(ask(root, {"a": 1}))) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: answers.extend(ask(address(root), {"a": 1}))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -260,7 +269,7 @@ def test_a_writer_that_works_for_long_is_waited_for(root: Path, listen: Listen) 
         send({"done": True})
 
     listen(work)
-    assert list(ask(root, {})) == [{"done": True}]
+    assert list(ask(address(root), {})) == [{"done": True}]
 
 
 def test_a_writer_that_hangs_is_not(root: Path) -> None:
@@ -269,16 +278,16 @@ def test_a_writer_that_hangs_is_not(root: Path) -> None:
         hung.bind(str(socket_path(root)))
         hung.listen()
         with pytest.raises(ChannelError, match=r"does not answer \(timed out\)"):
-            list(ask(root, {}))
+            list(ask(address(root), {}))
     socket_path(root).unlink()
 
 
 def test_nobody_there_is_an_error(root: Path, listen: Listen) -> None:
     with pytest.raises(ChannelError, match="does not answer"):
-        list(ask(root, {}))
+        list(ask(address(root), {}))
     listen(echo).close()
     with pytest.raises(ChannelError, match="does not answer"):
-        list(ask(root, {}))
+        list(ask(address(root), {}))
 
 
 @pytest.mark.parametrize(
@@ -298,7 +307,7 @@ def test_an_answer_that_is_cut_off_or_garbage_is_an_error(root: Path, answer: by
         thread = threading.Thread(target=serve, args=(listening,))
         thread.start()
         with pytest.raises(ChannelError, match="does not answer"):
-            list(ask(root, {}))
+            list(ask(address(root), {}))
         thread.join()
     socket_path(root).unlink()
 
@@ -326,7 +335,7 @@ def test_garbage_gets_no_answer_and_does_no_harm(root: Path, listen: Listen, gar
         connection.sendall(garbage)
         connection.shutdown(socket.SHUT_WR)
         assert everything(connection) == b""
-    assert list(ask(root, {"a": 1})) == [{"got": {"a": 1}}]
+    assert list(ask(address(root), {"a": 1})) == [{"got": {"a": 1}}]
 
 
 def test_a_huge_request_is_not_read_to_its_end(root: Path, listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,14 +345,14 @@ def test_a_huge_request_is_not_read_to_its_end(root: Path, listen: Listen, monke
         with pytest.raises(OSError, match=r"Broken pipe|reset"):
             connection.sendall(b"x" * 64_000_000)
         assert everything(connection) == b""
-    assert list(ask(root, {"a": 1})) == [{"got": {"a": 1}}]
+    assert list(ask(address(root), {"a": 1})) == [{"got": {"a": 1}}]
 
 
 def test_a_client_that_says_nothing_is_left(root: Path, listen: Listen) -> None:
     listen(echo)
     with client(root) as silent, client(root) as slow:
         slow.sendall(b'{"a"')
-        assert list(ask(root, {"a": 1})) == [{"got": {"a": 1}}]
+        assert list(ask(address(root), {"a": 1})) == [{"got": {"a": 1}}]
         assert everything(silent) == everything(slow) == b""
 
 
@@ -362,9 +371,9 @@ def test_a_client_that_never_reads_is_left(root: Path, listen: Listen) -> None:
     listen(flood)
     with client(root) as connection:
         connection.sendall(b'{"flood": true}\n')
-        assert list(ask(root, {"a": 1})) == [{"got": {"a": 1}}]
+        assert list(ask(address(root), {"a": 1})) == [{"got": {"a": 1}}]
         assert given_up.wait(10)
-    assert list(ask(root, {"a": 1})) == [{"got": {"a": 1}}]
+    assert list(ask(address(root), {"a": 1})) == [{"got": {"a": 1}}]
 
 
 def test_a_client_that_goes_away_stops_its_answer(root: Path, listen: Listen) -> None:
@@ -378,7 +387,7 @@ def test_a_client_that_goes_away_stops_its_answer(root: Path, listen: Listen) ->
             given_up.set()
 
     listen(talk)
-    answer = ask(root, {})
+    answer = ask(address(root), {})
     assert next(answer) == {"tick": 1}
     answer.close()
     assert given_up.wait(10)
@@ -398,8 +407,8 @@ def test_a_bug_in_an_answer_is_shown_and_the_next_request_is_answered(
 
     listen(fail)
     with pytest.raises(ChannelError, match="does not answer"):
-        list(ask(root, {"bug": 1}))
-    assert list(ask(root, {"a": 1})) == [{"got": {"a": 1}}]
+        list(ask(address(root), {"bug": 1}))
+    assert list(ask(address(root), {"a": 1})) == [{"got": {"a": 1}}]
     assert eventually(lambda: shown) == [ValueError]
 
 
@@ -416,7 +425,7 @@ def test_a_listener_outlives_a_lack_of_descriptors(root: Path, listen: Listen, m
 
     monkeypatch.setattr(socket.socket, "accept", scarce)
     listen(echo)
-    assert list(ask(root, {"a": 1})) == [{"got": {"a": 1}}]
+    assert list(ask(address(root), {"a": 1})) == [{"got": {"a": 1}}]
     assert failures == 0
 
 
@@ -428,15 +437,15 @@ def test_a_socket_left_behind_is_replaced(root: Path, listen: Listen) -> None:
     with closing(socket.socket(socket.AF_UNIX)) as dead:
         dead.bind(str(socket_path(root)))
     with pytest.raises(ChannelError, match="refused"):
-        list(ask(root, {}))
+        list(ask(address(root), {}))
     listen(echo)
-    assert list(ask(root, {"a": 1})) == [{"got": {"a": 1}}]
+    assert list(ask(address(root), {"a": 1})) == [{"got": {"a": 1}}]
 
 
 def test_closing_ends_it_and_removes_the_socket(root: Path) -> None:
     before = threading.active_count()
-    listener = Listener(root, echo)
-    assert list(ask(root, {"a": 1})) == [{"got": {"a": 1}}]
+    listener = Listener(root, echo, no_session)
+    assert list(ask(address(root), {"a": 1})) == [{"got": {"a": 1}}]
     listener.close()
     assert not socket_path(root).exists()
     eventually(lambda: threading.active_count() == before, what="the end of its threads")
@@ -447,7 +456,7 @@ def test_closing_leaves_the_socket_of_another_alone(root: Path, listen: Listen) 
     first = listen(echo)
     listen(echo)
     first.close()
-    assert list(ask(root, {"a": 1})) == [{"got": {"a": 1}}]
+    assert list(ask(address(root), {"a": 1})) == [{"got": {"a": 1}}]
 
 
 def test_what_cannot_be_replaced_has_a_sentence(root: Path) -> None:
@@ -455,7 +464,7 @@ def test_what_cannot_be_replaced_has_a_sentence(root: Path) -> None:
     path.mkdir()
     try:
         with pytest.raises(ChannelError, match="cannot be made"):
-            Listener(root, echo)
+            Listener(root, echo, no_session)
     finally:
         path.rmdir()
 

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from scree.docs.lease import WriterLease
-from scree.docs.store import INDEX_FOLDER
+from scree.docs.lease import INDEX_FOLDER, WriterLease
 from tests.oracle import PATIENCE_SECONDS, content
 from tests.processes.conftest import SLOW, SLOW_FILES
 from tests.processes.programs import SCREE, SECONDS, complaint, printed, running, scree

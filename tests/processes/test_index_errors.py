@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from scree.core.encoder import BUILTIN_FOLDER, MANIFEST_NAME
-from scree.docs.lease import WriterLease
-from scree.docs.store import INDEX_FOLDER, index_path
+from scree.docs.lease import INDEX_FOLDER, WriterLease
+from scree.docs.store import index_path
 from tests.older_index import make_version_1
 from tests.oracle import PATIENCE_SECONDS, content, fresh_content
 from tests.processes.mcp_client import connected, note, only_text

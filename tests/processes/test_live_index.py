@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from scree.docs.lease import WriterLease
-from scree.docs.store import INDEX_FOLDER, Store, index_path
+from scree.docs.lease import INDEX_FOLDER, WriterLease
+from scree.docs.store import Store, index_path
 from tests.oracle import PATIENCE_SECONDS, Content, await_equal_to_fresh, content, fresh_content
 from tests.processes.mcp_client import connected
 from tests.processes.programs import UNPRIVILEGED, Program, printed, running, scree, stand_in

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from scree.docs.lease import WriterLease
+from scree.docs.lease import INDEX_FOLDER, WriterLease
 from scree.docs.mcp_server import instructions
-from scree.docs.store import INDEX_FOLDER
 from tests.processes.conftest import SLOW
 from tests.processes.mcp_client import Client, connected, note, only_text
 from tests.processes.programs import Program, running, startup_hook
@@ -91,7 +90,7 @@ def test_a_server_answers_in_a_folder_that_was_never_opted_in(client: Client, ro
 def test_a_server_holds_the_writer_and_the_index_lies_beside_the_lock(client: Client, root: Path) -> None:
     assert client.tools()
     assert {"index.sqlite", "writer.lock"} <= {file.name for file in (root / ".scree").iterdir()}
-    assert WriterLease(root / INDEX_FOLDER).holder() == int((root / ".scree" / "writer.lock").read_text())
+    assert WriterLease(root / INDEX_FOLDER).holder() == int((root / ".scree" / "writer.lock").read_text().split()[0])
 
 
 @pytest.mark.requirement("instructions-content")

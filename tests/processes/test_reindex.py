@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from scree.docs.lease import WriterLease
-from scree.docs.store import INDEX_FOLDER, index_path
+from scree.docs.lease import INDEX_FOLDER, WriterLease
+from scree.docs.store import index_path
 from tests.oracle import PATIENCE_SECONDS, await_equal_to_fresh, content, fresh_content
 from tests.processes.conftest import SLOW
 from tests.processes.mcp_client import Client, connected

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scree.docs.lease import WriterLease
-from scree.docs.store import INDEX_FOLDER
+from scree.docs.lease import INDEX_FOLDER, WriterLease
 from tests.oracle import PATIENCE_SECONDS, await_equal_to_fresh, content
 from tests.processes.mcp_client import Client, connected, note
 from tests.processes.programs import DEAF, printed, stand_in

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scree.docs.lease import WriterLease
-from scree.docs.store import INDEX_FOLDER
+from scree.docs.lease import INDEX_FOLDER, WriterLease
 from tests.oracle import PATIENCE_SECONDS, content
 from tests.processes.conftest import SLOW, SLOW_FILES
 from tests.processes.mcp_client import Client, connected, found, note

@@ -1,9 +1,9 @@
-"""How another process of the same user asks the writer for work: JSON lines over a Unix socket.
+"""How other processes of the same user reach the writer: JSON lines over a Unix socket.
 
 The socket lies in a folder that only the user can open, never in the repository: socket paths are short, and a checkout
 may be on a file system without sockets. A request is one line; the answer is any number of lines, then one that says it
 is complete. While an answer is being made, an empty line goes out every second, so that a writer that hangs is told
-from one that works.
+from one that works. One request is different: after `serve` the connection belongs to a client's session for good.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import socket
-import stat
 import tempfile
 import threading
 import time
@@ -21,6 +20,7 @@ from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import cast
 
+from scree.docs.contact import SESSION_REQUEST, ChannelError, check_folder, connect
 from scree.errors import ScreeError
 
 # The longest that one side waits for the other to take or give a line that it owes at once.
@@ -32,8 +32,8 @@ MAX_REQUEST_BYTES = 65_536
 # What fits in `sun_path` on macOS, the shortest of the systems scree runs on, with the zero at its end.
 MAX_SOCKET_PATH_BYTES = 103
 
-# Whoever opens more connections at once than this waits until others are done.
-MAX_CONNECTIONS = 16
+# Whoever asks for more at once than this waits until others are answered; sessions do not count.
+MAX_CONNECTIONS = 64
 
 # The pause after the system could not accept a connection, for lack of file descriptors for instance.
 RETRY_SECONDS = 0.1
@@ -41,12 +41,10 @@ RETRY_SECONDS = 0.1
 END_KEY = "end"
 ERROR_KEY = "error"
 
+
 Message = Mapping[str, object]
 Send = Callable[[Message], None]
-
-
-class ChannelError(ScreeError):
-    """The writer cannot be reached, or its socket is not safe to use."""
+Adopt = Callable[[socket.socket], object]
 
 
 class _ClientGoneError(Exception):
@@ -75,28 +73,28 @@ def socket_path(root: Path) -> Path:
         raise ChannelError("There is no folder for sockets: set XDG_RUNTIME_DIR to one with a short path.")
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = os.lstat(folder)
     except OSError as error:
         raise ChannelError(f'The folder "{folder}" for sockets cannot be made ({error.strerror}).') from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise ChannelError(f'"{folder}" must be a folder that only you can open; remove it, and it is made again.')
+    check_folder(folder)
     return path
 
 
 class Listener:
     """Answers requests, each in a thread of its own, until closed. For the holder of the lease only."""
 
-    def __init__(self, root: Path, answer: Callable[[Message, Send], None]) -> None:
+    def __init__(self, root: Path, answer: Callable[[Message, Send], None], adopt: Adopt) -> None:
         """Listen for `root`.
 
         Args:
             root: the project folder.
             answer: handles one request; sends lines with the function it is given, and may raise `ScreeError`.
+            adopt: takes over the connection of a client's session, which has sent nothing yet.
 
         Raises:
             ChannelError: the socket cannot be made.
         """
         self._answer = answer
+        self._adopt = adopt
         self._closed = threading.Event()
         self._room = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._path = socket_path(root)
@@ -113,6 +111,11 @@ class Listener:
             raise ChannelError(f'The socket "{self._path}" cannot be made ({error}).') from error
         self._thread = threading.Thread(target=self._accept, name="scree-listen", daemon=True)
         self._thread.start()
+
+    @property
+    def address(self) -> str:
+        """The path of the socket."""
+        return str(self._path)
 
     def close(self) -> None:
         """Stop listening and remove the socket, unless another process has put its own in its place."""
@@ -141,11 +144,17 @@ class Listener:
 
     def _serve(self, connection: socket.socket) -> None:
         try:
+            connection.settimeout(PATIENCE_SECONDS)
+            request = _received(connection)
+            if request == SESSION_REQUEST:
+                connection.sendall(b"\n")
+                self._adopt(connection)
+                return
             with connection:
-                connection.settimeout(PATIENCE_SECONDS)
-                request = _received(connection)
                 if request is not None:
                     self._reply(connection, request)
+        except OSError:
+            connection.close()  # it went away meanwhile
         finally:
             self._room.release()
 
@@ -181,18 +190,15 @@ class Listener:
                 beating.join()
 
 
-def ask(root: Path, request: Message) -> Generator[Message, None, None]:
-    """Send a request to the writer of `root` and yield the lines of its answer.
+def ask(address: str, request: Message) -> Generator[Message, None, None]:
+    """Send a request to the writer that listens at `address` and yield the lines of its answer.
 
     Raises:
         ChannelError: nobody listens, or the answer did not come, or not to its end.
         ScreeError: the writer answered with an error.
     """
-    path = socket_path(root)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+    with connect(address, seconds=PATIENCE_SECONDS) as connection:
         try:
-            connection.settimeout(PATIENCE_SECONDS)
-            connection.connect(str(path))
             connection.sendall(json.dumps(request).encode() + b"\n")
             with connection.makefile("rb") as lines:
                 for line in lines:
@@ -206,7 +212,7 @@ def ask(root: Path, request: Message) -> Generator[Message, None, None]:
                     yield message
             raise ValueError("it ended in the middle of its answer")
         except (OSError, ValueError) as error:
-            raise ChannelError(f'The process that writes the index of "{root}" does not answer ({error}).') from error
+            raise ChannelError(f"The process that writes this index does not answer ({error}).") from error
 
 
 def _received(connection: socket.socket) -> Message | None:

@@ -1,7 +1,9 @@
 """The writer lease of one index: a lock that the kernel releases when its holder dies, however it dies.
 
-The lock is what counts. The pid inside the file only names the holder for people; a file left behind, or the pid of a
-process that is long gone, means nothing.
+The lock is what counts. What is inside the file only names the holder: its pid, and the socket where it listens for
+others, if it does. A file left behind, or the pid of a process that is long gone, means nothing.
+
+Imports nothing but small modules, for each session of a project has this one in memory.
 """
 
 from __future__ import annotations
@@ -10,11 +12,17 @@ import errno
 import fcntl
 import os
 import time
-from pathlib import Path
 
 from scree.errors import ReadOnlyIndexError, StorageError
 
+INDEX_FOLDER = ".scree"
 LOCK_NAME = "writer.lock"
+
+# In place of an address: the holder is about to listen.
+STARTING = "starting"
+
+# More than the longest path of a socket, and a pid.
+MAX_NAME_BYTES = 4_096
 
 # Whoever asks who holds the lease holds a shared lock for some microseconds. Twenty of them asking without a pause make
 # an attempt wait for a few turns; this many in a row mean something else.
@@ -32,10 +40,17 @@ class WriterLease:
     inherit it.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._path = folder / LOCK_NAME
+    def __init__(self, folder: str | os.PathLike[str], address: str = "") -> None:
+        """Prepare.
+
+        Args:
+            folder: the folder of the index.
+            address: what others find as the holder's socket, until `publish` says better; "" for none.
+        """
+        self._folder = os.fspath(folder)
+        self._path = os.path.join(folder, LOCK_NAME)
         self._descriptor: int | None = None
+        self._address = address
 
     def acquire(self) -> bool:
         """Take the lease if nobody holds it; returns whether this object holds it now.
@@ -54,17 +69,30 @@ class WriterLease:
                 locked = self._lock(descriptor)
                 # The lock of a file that was deleted in between keeps nobody out.
                 if locked and _is_at(descriptor, self._path):
-                    os.ftruncate(descriptor, 0)
-                    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
                     self._descriptor = descriptor
+                    self._sign(descriptor)
                     return True
             except OSError as error:
+                self._descriptor = None
                 raise self._unusable(error) from error
             finally:
                 if self._descriptor is None:
                     os.close(descriptor)
             if not locked:
                 return False
+
+    def publish(self, address: str) -> None:
+        """Name the socket where the holder listens, now and whenever this object takes the lease again.
+
+        Raises:
+            StorageError: it cannot be written down.
+        """
+        self._address = address
+        if self._descriptor is not None:
+            try:
+                self._sign(self._descriptor)
+            except OSError as error:
+                raise self._unusable(error) from error
 
     def release(self) -> None:
         """Give the lease up; nothing happens when it is not held."""
@@ -85,8 +113,19 @@ class WriterLease:
         Raises:
             StorageError: the lock file cannot be looked at.
         """
+        contact = self.contact()
+        return contact[0] if contact else None
+
+    def contact(self) -> tuple[int, str] | None:
+        """Return the pid of the process that holds the lease and the path of its socket, "" if it has none.
+
+        None when nobody holds it, or none with a name.
+
+        Raises:
+            StorageError: the lock file cannot be looked at.
+        """
         if self._descriptor is not None:
-            return os.getpid()
+            return os.getpid(), self._address
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)
         except (FileNotFoundError, NotADirectoryError):
@@ -97,11 +136,11 @@ class WriterLease:
             for attempt in range(1, PID_ATTEMPTS + 1):
                 if _try_lock(descriptor, fcntl.LOCK_SH):
                     return None
-                text = os.pread(descriptor, 32, 0).strip()
+                pid, _, rest = os.pread(descriptor, MAX_NAME_BYTES, 0).partition(b"\n")
                 # The number of a dead process is the holder's before, for a moment; or the holder's own, which lives
                 # where this process does not see it, as in a container.
-                if text.isdigit() and (attempt == PID_ATTEMPTS or _lives(int(text))):
-                    return int(text)
+                if pid.isdigit() and (attempt == PID_ATTEMPTS or _lives(int(pid))):
+                    return int(pid), os.fsdecode(rest.partition(b"\n")[0])
                 time.sleep(PAUSE_SECONDS)
             return None
         except OSError as error:
@@ -109,10 +148,18 @@ class WriterLease:
         finally:
             os.close(descriptor)
 
+    def _sign(self, descriptor: int) -> None:
+        """Write down who holds the lease, and where."""
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, os.fsencode(f"{os.getpid()}\n" + (f"{self._address}\n" if self._address else "")), 0)
+
     def _open(self) -> int:
         """Open the lock file, made if need be, without following a link: a repository may carry one in its place."""
         try:
-            self._folder.mkdir(exist_ok=True)
+            try:  # noqa: SIM105 - contextlib is a large module for a session of 12 MB
+                os.mkdir(self._folder)
+            except FileExistsError:
+                pass
             folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
@@ -154,7 +201,7 @@ def _try_lock(descriptor: int, kind: int) -> bool:
     return True
 
 
-def _is_at(descriptor: int, path: Path) -> bool:
+def _is_at(descriptor: int, path: str) -> bool:
     """Whether an open file is still the one at `path`."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))

@@ -1,4 +1,4 @@
-"""The three tools over MCP on stdio, on the official SDK.
+"""The three tools over MCP, on the official SDK.
 
 Importing this module imports the SDK and nothing else that is heavy: the handshake and the list of tools are answered
 before the index or the encoder is touched.
@@ -6,28 +6,24 @@ before the index or the encoder is touched.
 
 from __future__ import annotations
 
-import os
-import threading
+import asyncio
+import json
+import socket
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import anyio.to_thread
 import mcp.types as types
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
+from scree import __version__
 from scree.core.printable import printable
 from scree.docs.arguments import DEFAULT_HITS, MAX_HITS, MAX_QUERY_CHARS, MODES
 from scree.docs.render import MAX_DOCUMENT_BYTES, MAX_RESPONSE_BYTES
-from scree.docs.settings import Settings
 from scree.errors import ScreeError
-
-if TYPE_CHECKING:
-    from scree.docs.session import Session
 
 # A folder's name in the instructions, which stay below 2 KB.
 MAX_NAME_CHARS = 200
@@ -35,11 +31,13 @@ MAX_NAME_CHARS = 200
 # Room for the tags around a document of the largest size, in characters.
 TAG_CHARS = 16_384
 
-# A client that asks nothing after the handshake still gets its index: heavy work begins this long after the start.
-SETTLE_SECONDS = 0.5
+# How many calls of one client are worked on at once, and how many it may have open before no more of what it says is
+# read: the others are to have their turn.
+MAX_CALLS = 2
+MAX_OPEN = 64
 
-# Work that a client no longer waits for may not keep the process alive.
-EXIT_SECONDS = 0.5
+# A session passes on no longer ones.
+MAX_MESSAGE_BYTES = 1_048_576
 
 
 def instructions(root: Path) -> str:
@@ -139,23 +137,23 @@ def tools() -> list[types.Tool]:
     ]
 
 
-def build_server(root: Path, version: str, call: Callable[[str, Mapping[str, object]], str]) -> Server[Any, Any]:
-    """Build the MCP server of one root.
+def build_server(root: Path, call: Callable[[str, Mapping[str, object]], str]) -> Server[Any, Any]:
+    """Build the MCP server for one client.
 
     Args:
         root: the project folder.
-        version: of this program.
         call: runs a tool by name, in a thread of its own; raises `ScreeError` for a tool error.
     """
-    server: Server[Any, Any] = Server("scree", version=version, instructions=instructions(root))
+    server: Server[Any, Any] = Server("scree", version=__version__, instructions=instructions(root))
     definitions = tools()
+    limiter = anyio.CapacityLimiter(MAX_CALLS)
 
     async def list_tools() -> list[types.Tool]:
         return definitions
 
     async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         try:
-            text = await anyio.to_thread.run_sync(call, name, arguments, abandon_on_cancel=True)
+            text = await anyio.to_thread.run_sync(call, name, arguments, abandon_on_cancel=True, limiter=limiter)
         except ScreeError as error:
             return types.CallToolResult(content=[types.TextContent(type="text", text=str(error))], isError=True)
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
@@ -166,35 +164,45 @@ def build_server(root: Path, version: str, call: Callable[[str, Mapping[str, obj
     return server
 
 
-def serve(root: Path, settings: Settings, version: str, stdin: TextIOWrapper, stdout: TextIOWrapper) -> None:
-    """Serve `root` on these streams until `stdin` ends, then end the process at once."""
-    ready = threading.Event()
-    opened: Future[Session] = Future()
+async def converse(server: Server[Any, Any], connection: socket.socket) -> None:
+    """Serve the client at the other end of `connection`, as a `Relay` passes it on, until it hangs up."""
+    reader, writer = await asyncio.open_unix_connection(sock=connection, limit=MAX_MESSAGE_BYTES)
+    to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    from_server, to_client = anyio.create_memory_object_stream[SessionMessage](0)
+    open_requests: set[str] = set()
+    answered = asyncio.Event()
 
-    def call(name: str, arguments: Mapping[str, object]) -> str:
-        ready.set()
-        return opened.result().call(name, arguments)
+    async def read() -> None:
+        async with to_server:
+            while line := await reader.readline():
+                try:
+                    message = types.JSONRPCMessage.model_validate_json(line)
+                except ValueError as error:
+                    await to_server.send(error)
+                    continue
+                if isinstance(message.root, types.JSONRPCRequest):
+                    open_requests.add(json.dumps(message.root.id))
+                await to_server.send(SessionMessage(message))
+                while len(open_requests) >= MAX_OPEN:
+                    answered.clear()
+                    await answered.wait()
 
-    def start() -> None:
-        ready.wait(SETTLE_SECONDS)
-        try:
-            from scree.docs.session import Session
+    async def write() -> None:
+        async for message in to_client:
+            said = message.message
+            key = ""
+            if isinstance(said.root, types.JSONRPCResponse | types.JSONRPCError):
+                key = json.dumps(said.root.id)
+                open_requests.discard(key)
+                answered.set()
+            writer.write(f"{key}\t{said.model_dump_json(by_alias=True, exclude_none=True)}\n".encode())
+            await writer.drain()
 
-            session = Session(root, settings)
-        except Exception as error:
-            opened.set_exception(error)
-            raise
-        session.start()
-        opened.set_result(session)
-
-    async def main() -> None:
-        server = build_server(root, version, call)
-        async with stdio_server(anyio.wrap_file(stdin), anyio.wrap_file(stdout)) as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
-
-    threading.Thread(target=start, name="scree-start", daemon=True).start()
-    anyio.run(main)
-    if opened.done() and opened.exception() is None:
-        opened.result().stop(EXIT_SECONDS)
-    # Threads in the middle of a search or an embedding are not waited for; SQLite does not mind.
-    os._exit(0)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            tasks.start_soon(write)
+            await server.run(from_client, from_server, server.create_initialization_options())
+            tasks.cancel_scope.cancel()
+    finally:
+        writer.close()

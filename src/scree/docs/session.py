@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import threading
 from collections.abc import Mapping
 from functools import cached_property
@@ -20,12 +19,12 @@ from scree.docs import render
 from scree.docs.arguments import ReadArguments, ReindexArguments, SearchArguments
 from scree.docs.channel import ask
 from scree.docs.chunks import normalise_newlines, opts_out
-from scree.docs.lease import WriterLease
+from scree.docs.lease import INDEX_FOLDER, STARTING, WriterLease
 from scree.docs.reader import Reader
 from scree.docs.render import unescape_path
 from scree.docs.settings import MARKDOWN_SUFFIXES, Settings
 from scree.docs.status import Status, size_on_disk
-from scree.docs.store import INDEX_FOLDER, Store, index_path
+from scree.docs.store import Store, index_path
 from scree.docs.sync import OPT_OUT_REASON, Progress
 from scree.docs.writer import Phase, Writer, outcome
 from scree.errors import (
@@ -45,20 +44,27 @@ class Session:
     Methods raise `ScreeError` with the sentence for the user, and may be called from any thread.
     """
 
-    def __init__(self, root: Path, settings: Settings) -> None:
+    def __init__(self, root: Path, settings: Settings, lease: WriterLease | None = None) -> None:
+        """Prepare; nothing is opened before it is needed.
+
+        Args:
+            root: the project folder.
+            settings: the user's.
+            lease: the writer's, where it is held already.
+        """
         self.root = root
         self._settings = settings
         self._encoder_lock = threading.Lock()
         self._encoder: Encoder | None = None
-        self._lease = WriterLease(root / INDEX_FOLDER)
-        self.writer = Writer(root, settings, self.encoder)
+        self._lease = lease or WriterLease(root / INDEX_FOLDER)
+        self.writer = Writer(root, settings, self.encoder, self._lease)
         self._thread: threading.Thread | None = None
 
     # Life
 
-    def start(self) -> None:
-        """Begin to keep the index current, in the background."""
-        self._thread = threading.Thread(target=self.writer.run, name="scree-writer", daemon=True)
+    def start(self, *, log_changes: bool = False) -> None:
+        """Begin to keep the index current, in the background; `log_changes` puts a line in the log for each change."""
+        self._thread = threading.Thread(target=self.writer.run, args=(log_changes,), name="scree-writer", daemon=True)
         self._thread.start()
 
     def stop(self, seconds: float) -> None:
@@ -67,22 +73,18 @@ class Session:
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def watch(self) -> None:
-        """Keep the index current in the foreground, logging each change, until a signal asks to stop.
+    def await_end(self) -> str | None:
+        """Wait until the writer has been told to stop; returns why it stopped by itself, if it did."""
+        assert self._thread is not None
+        self._thread.join()
+        return self.writer.state.trouble if self.writer.state.phase is Phase.STOPPED else None
 
-        Raises:
-            StorageError: another process keeps it current already, or the index cannot be written.
-        """
-        if not self._lease.acquire():
-            raise StorageError(
-                f"Process {self._lease.holder()} keeps this index current already; there is nothing to do."
-            )
-        self._lease.release()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.writer.stop())
-        self.writer.run(log_changes=True)
-        if self.writer.state.phase is Phase.STOPPED:
-            raise StorageError(f"Stopped: {self.writer.state.trouble}")
+    def stand_by(self, pid: int, trouble: str) -> None:
+        """Only read, for process `pid` writes; `trouble` is why it does not answer, empty where it is only busy."""
+        if trouble:
+            self.writer.give_up(trouble)
+        else:
+            self.writer.wait_for(pid)
 
     def encoder(self) -> Encoder:
         """Return the encoder, loading it on the first call.
@@ -106,19 +108,25 @@ class Session:
 
     # The tools
 
-    def call(self, tool: str, raw: Mapping[str, object]) -> str:
-        """Run a tool by name and return its text."""
+    def call(self, tool: str, raw: Mapping[str, object], *, own: bool) -> str:
+        """Run a tool by name and return its text.
+
+        Args:
+            tool: its name.
+            raw: its arguments, unchecked.
+            own: whether this process asks; else the words are those for another, in which the writer has a pid.
+        """
         match tool:
             case "search_docs":
-                return render.render_hits(*self.search(SearchArguments.checked(raw)))
+                return render.render_hits(*self.search(SearchArguments.checked(raw), own=own))
             case "read_doc":
                 return self.read(ReadArguments.checked(raw))
             case "reindex":
-                return self.reindex(ReindexArguments.checked(raw))
+                return self.reindex(ReindexArguments.checked(raw), own=own)
             case _:
                 raise ArgumentError(f'There is no tool "{tool}"; there are search_docs, read_doc and reindex.')
 
-    def search(self, arguments: SearchArguments) -> tuple[list[render.Hit], str | None]:
+    def search(self, arguments: SearchArguments, *, own: bool = True) -> tuple[list[render.Hit], str | None]:
         """Return the hits, best first, and the status note, if any."""
         try:
             hits = self._reader.search(arguments)
@@ -130,7 +138,7 @@ class Session:
             if self.writer.state.phase not in (Phase.STARTING, Phase.FIRST_SYNC, Phase.CAPPED):
                 raise
             hits = []
-        return hits, self.note()
+        return hits, self.note(own=own)
 
     def read(self, arguments: ReadArguments) -> str:
         """Return the text of `read_doc`."""
@@ -144,17 +152,24 @@ class Session:
         alike = len(self._printed_as(printable(path))) - 1
         return document if alike < 1 else f"{document}\n{render.note_printed_alike(alike)}"
 
-    def reindex(self, arguments: ReindexArguments) -> str:
-        """Bring the index up to date as far as this process may, and say what was done."""
+    def reindex(self, arguments: ReindexArguments, *, own: bool) -> str:
+        """Bring the index up to date as far as who asks may, and say what was done.
+
+        Raises:
+            StorageError: the writer has stopped, or does not answer.
+        """
         path = None if arguments.path is None else self._open(arguments.path)[0]
         state = self.writer.state
-        if state.phase is Phase.WAITING and state.holder is not None:
-            return render.reindex_elsewhere(state.holder)
+        holder = self._elsewhere(own)
+        if state.phase is Phase.STOPPED:
+            raise StorageError(f"Nothing was changed: {(state.trouble or '').removesuffix('.')}.")
+        if holder is not None:
+            return render.reindex_elsewhere(holder)
         if state.phase in (Phase.STARTING, Phase.FIRST_SYNC):
             return render.reindex_first_sync(state.notes)
         return outcome(path, self.writer.submit(path).result())
 
-    def note(self) -> str | None:
+    def note(self, *, own: bool = True) -> str | None:
         """Return the status note that a search ends with, if any."""
         state = self.writer.state
         if state.phase is Phase.WAITING and state.holder is not None:
@@ -164,8 +179,15 @@ class Session:
         if state.phase is Phase.CAPPED:
             return render.note_over_cap(state.markdown_mb, self._settings.first_sync_mb)
         if state.phase is Phase.FIRST_SYNC or (state.phase is Phase.STARTING and not self._completed()):
-            return render.note_first_sync(state.notes)
+            return render.note_first_sync(state.notes) if own else render.note_other_builds(os.getpid())
         return None
+
+    def _elsewhere(self, own: bool) -> int | None:
+        """Return the pid of the writer for whoever does not write."""
+        state = self.writer.state
+        if state.phase is Phase.WAITING:
+            return state.holder
+        return None if own else os.getpid()
 
     # What commands need besides
 
@@ -194,7 +216,10 @@ class Session:
         if report is not None:
             return outcome(path, report)
         result = ""
-        for message in ask(self.root, {"do": "reindex", "path": path}):
+        _, address = self._lease.contact() or (0, "")
+        if address in ("", STARTING):
+            raise StorageError("Another process is just bringing this index up to date; try again when it is done.")
+        for message in ask(address, {"do": "reindex", "path": path}):
             match message:
                 case {"stage": "reading" | "embedding" as stage, "done": int(done), "total": int(total)}:
                     progress(stage, done, total)

@@ -28,6 +28,7 @@ from scree.core.database import (
     unpack_embeddings,
 )
 from scree.core.lexical_index import LexicalIndex
+from scree.docs.lease import INDEX_FOLDER
 from scree.errors import ModelMismatchError, ReadOnlyIndexError
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from scree.docs.chunks import Chunk, Document
 
-INDEX_FOLDER = ".scree"
 INDEX_NAME = "index.sqlite"
 
 # Embeddings that no chunk uses are kept, so that a branch switched away from and back costs nothing. When more of them

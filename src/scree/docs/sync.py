@@ -20,8 +20,9 @@ from scree.core.encoder import Encoder, Passage
 from scree.core.files import ChangedWhileRead, read_source
 from scree.core.ignore_rules import IgnoreRules
 from scree.docs.chunks import parse
+from scree.docs.lease import INDEX_FOLDER
 from scree.docs.settings import Settings
-from scree.docs.store import INDEX_FOLDER, DocumentRow, FileState, Store
+from scree.docs.store import DocumentRow, FileState, Store
 from scree.docs.verification import find
 from scree.errors import SkippedFile
 

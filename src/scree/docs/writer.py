@@ -24,10 +24,11 @@ from scree.core.encoder import Encoder
 from scree.core.ignore_rules import IgnoreRules
 from scree.core.printable import printable
 from scree.docs import render
-from scree.docs.channel import ChannelError, Listener, Message, Send
-from scree.docs.lease import WriterLease
+from scree.docs.channel import Message, Send
+from scree.docs.contact import ChannelError
+from scree.docs.lease import INDEX_FOLDER, WriterLease
 from scree.docs.settings import MARKDOWN_SUFFIXES, Settings
-from scree.docs.store import INDEX_FOLDER, Store, index_path, protect_folder
+from scree.docs.store import Store, index_path, protect_folder
 from scree.docs.sync import Progress, ScanReport, Stage, Synchronizer, silent
 from scree.docs.watch import POLL_SECONDS, TreeWatch
 from scree.errors import DamagedIndexError, EncoderError, ScreeError, StorageError
@@ -100,6 +101,7 @@ class Writer:
         root: Path,
         settings: Settings,
         encoder: EncoderSource,
+        lease: WriterLease | None = None,
         *,
         log: Log = lambda line: print(line, file=sys.stderr, flush=True),
     ) -> None:
@@ -110,7 +112,7 @@ class Writer:
         self._encoder: Encoder | None = None
         self._log = log
         self._log_changes = False
-        self._lease = WriterLease(root / INDEX_FOLDER)
+        self._lease = lease or WriterLease(root / INDEX_FOLDER)
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._ended = threading.Event()
@@ -124,7 +126,7 @@ class Writer:
         self._look_again_at: float | None = None  # monotonic seconds, for the whole tree
         self._changed = False  # whether the index has changed since it was last known complete
 
-    def run(self, *, log_changes: bool = False) -> None:
+    def run(self, log_changes: bool = False) -> None:
         """Write until `stop` is called; waits for the lease while another process holds it.
 
         Never raises: what stops the writer is in `state.trouble` and in the log, which also has a line for each change
@@ -211,6 +213,10 @@ class Writer:
         finally:
             self._lease.release()
 
+    def wait_for(self, pid: int) -> None:
+        """Record that process `pid` writes, and not this one."""
+        self._set(phase=Phase.WAITING, holder=pid)
+
     def give_up(self, reason: str) -> None:
         """Record why the index is not being updated, for the status note."""
         self._set(phase=Phase.STOPPED, trouble=reason)
@@ -229,10 +235,6 @@ class Writer:
         """Write until told to stop, or until somebody deletes the index or the lock file."""
         with contextlib.ExitStack() as resources:
             store = resources.enter_context(contextlib.closing(self._open_store()))
-            try:
-                resources.enter_context(contextlib.closing(Listener(self.root, self._answer)))
-            except ChannelError as error:
-                self._log(f"scree: {error} Other processes cannot hand work to this one.")
             rules = IgnoreRules(self.root, MARKDOWN_SUFFIXES)
             sync = Synchronizer(self.root, rules, store, self._settings)
             self._set(phase=Phase.FIRST_SYNC if sync.completed_for is None else Phase.READY, trouble=None, holder=None)
@@ -253,8 +255,13 @@ class Writer:
                     job_reports.clear()
                 changes = self._next_changes(report.deferred, finished)
 
-    def _answer(self, request: Message, send: Send) -> None:
-        """Do what another process asks for, sending it the progress and then the outcome."""
+    def answer(self, request: Message, send: Send) -> None:
+        """Do what another process asks for, sending it the progress and then the outcome.
+
+        Raises:
+            ChannelError: this process does not know what that is.
+            ScreeError: it cannot be done.
+        """
         path = request.get("path")
         if request.get("do") != "reindex" or not isinstance(path, str | None):
             raise ChannelError("The process that writes this index is of another version; restart it.")
