@@ -68,3 +68,8 @@ def test_the_handshake_costs_little_more_than_importing_the_sdk() -> None:
 @pytest.mark.requirement("speed-edit")
 def test_an_edit_is_found_within_a_second() -> None:
     assert_reached("the same, 95th percentile")
+
+
+@pytest.mark.requirement("memory-writer")
+def test_the_writer_needs_little_memory() -> None:
+    assert_reached("peak memory of the writer, MB")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from scree.docs.mcp_server import instructions
 from tests.processes.conftest import SLOW
 from tests.processes.mcp_client import Client, connected, note, only_text
 from tests.processes.programs import Program, running, startup_hook
+from tests.processes.raw_session import HANDSHAKE, LIST_TOOLS, answer, call, text_of
 from tests.repositories import GitRepository
 from tests.waiting import eventually
 
@@ -26,39 +26,8 @@ FILES = {
 
 TWO_KB = 2048
 
-CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-HANDSHAKE = (
-    json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT}).encode(),
-    json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode(),
-)
-LIST_TOOLS = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}).encode()
-
 # The SDK brings watchfiles in by itself.
 HEAVY = ("numpy", "onnxruntime", "tokenizers", "markdown_it", "torch", "transformers")
-
-
-def call(number: int, tool: str, **arguments: object) -> bytes:
-    params = {"name": tool, "arguments": arguments}
-    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode()
-
-
-def answer(program: Program, number: int) -> dict[str, object]:
-    """Read up to the answer to request `number`; every line on the way must be the protocol's."""
-    while True:
-        line = program.line()
-        assert line, "\n".join(program.log())
-        message = json.loads(line)
-        assert message["jsonrpc"] == "2.0"
-        if message.get("id") == number:
-            assert isinstance(message, dict)
-            return message
-
-
-def text_of(message: dict[str, object]) -> str:
-    result = message["result"]
-    assert isinstance(result, dict)
-    text: str = result["content"][0]["text"]
-    return text
 
 
 @pytest.fixture(scope="module")
