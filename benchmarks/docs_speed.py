@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import statistics
 import string
 import sys
 import tempfile
@@ -24,7 +23,8 @@ from pathlib import Path
 import anyio
 
 from benchmarks.corpus import Markdown, gather, write
-from benchmarks.report import progress, store, table
+from benchmarks.measures import Measure, median, quantile, ratios, reported
+from benchmarks.report import progress, store
 from benchmarks.served import Server, seconds_to_import, seconds_to_initialize, serving
 from benchmarks.throughput import first_syncs, recorded
 from scree.core.encoder import MAX_DEFAULT_THREADS, usable_cores
@@ -78,47 +78,6 @@ class Plan:
 QUICK = Plan(chunks=40, first_syncs=1, first_sync_chunks=10, searches=5, resyncs=1, starts=1, edits=2, idle_seconds=0.5)
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """One number, and what it has to reach.
-
-    Attributes:
-        what: in words, with the unit.
-        value: the number; None where it could not be measured here.
-        low: first quartile of what `value` is the median of, if it is one.
-        high: third quartile.
-        samples: how many there were.
-        at_most: the target from above.
-        at_least: the target from below.
-    """
-
-    what: str
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    samples: int = 1
-    at_most: float | None = None
-    at_least: float | None = None
-
-    @property
-    def target(self) -> str:
-        """The target in words."""
-        if self.at_most is not None:
-            return f"<= {self.at_most:g}"
-        return "" if self.at_least is None else f">= {self.at_least:g}"
-
-    @property
-    def verdict(self) -> str:
-        """Whether the target was reached, in words."""
-        if self.value is None:
-            return "not measured"
-        if self.at_most is not None:
-            return "reached" if self.value <= self.at_most else "MISSED"
-        if self.at_least is not None:
-            return "reached" if self.value >= self.at_least else "MISSED"
-        return ""
-
-
 def run() -> Mapping[str, object]:
     """Measure everything with the defaults; prints a table and returns the results."""
     return measure(Plan())
@@ -130,13 +89,9 @@ def measure(plan: Plan) -> Mapping[str, object]:
     documents = gather(plan.corpus, plan.chunks)
     with tempfile.TemporaryDirectory(prefix="scree-speed-") as folder:
         measures = list(_measures(plan, documents, Path(folder).resolve()))
-    columns = [
-        (found.what, "" if found.value is None else found.value, found.target, found.verdict) for found in measures
-    ]
-    print(table([("measure", "value", "target", ""), *columns]))
     return {
         "plan": {**asdict(plan), "corpus": None if plan.corpus is None else plan.corpus.name, "rival_python": None},
-        "measures": [{**asdict(found), "verdict": found.verdict} for found in measures],
+        "measures": reported(measures),
     }
 
 
@@ -159,10 +114,10 @@ def _throughput(plan: Plan, documents: Sequence[Markdown], folder: Path) -> Iter
     found = first_syncs(folder, rounds, threads=threads, rival_python=plan.rival_python)
     yield Measure("windows embedded per second in a first sync", found.windows / sum(found.scree), samples=len(rounds))
     yield Measure("tokens in a window", found.tokens / found.windows, samples=found.windows)
-    yield _median("first sync / ONNX Runtime alone, throughput", _ratios(found.runtime, found.scree), at_least=0.9)
+    yield median("first sync / ONNX Runtime alone, throughput", ratios(found.runtime, found.scree), at_least=0.9)
     if found.original:
-        yield _median(
-            "first sync / sentence-transformers fp32, throughput", _ratios(found.original, found.scree), at_least=1.5
+        yield median(
+            "first sync / sentence-transformers fp32, throughput", ratios(found.original, found.scree), at_least=1.5
         )
     else:
         yield Measure("first sync / sentence-transformers fp32, throughput", None, at_least=1.5)
@@ -187,8 +142,8 @@ async def _served(plan: Plan, root: Path, documents: Sequence[Markdown]) -> list
         measures += await _searches(plan, server, root, queries)
         edits = [await _edit(server, root / chance.choice(documents).path, chance) for _ in range(plan.edits)]
         measures += [
-            _median("seconds from an edit to the search that finds it, median", edits),
-            Measure("the same, 95th percentile", _quantile(edits, 0.95), samples=len(edits), at_most=1),
+            median("seconds from an edit to the search that finds it, median", edits),
+            Measure("the same, 95th percentile", quantile(edits, 0.95), samples=len(edits), at_most=1),
         ]
         peak = server.peak_bytes()
         measures.append(
@@ -219,9 +174,9 @@ async def _searches(plan: Plan, server: Server, root: Path, queries: Sequence[st
     embedding, searching, calling = (times[WARM_SEARCHES:] for times in (embedding, searching, calling))
     return [
         Measure("chunks", float(sum(chunks for _, chunks in session.status().files))),
-        _median("ms to embed a query", [1_000 * seconds for seconds in embedding]),
-        _median("warm hybrid search / embedding the query", _ratios(searching, embedding), at_most=5),
-        _median("whole MCP call / embedding the query", _ratios(calling, embedding), at_most=10),
+        median("ms to embed a query", [1_000 * seconds for seconds in embedding]),
+        median("warm hybrid search / embedding the query", ratios(searching, embedding), at_most=5),
+        median("whole MCP call / embedding the query", ratios(calling, embedding), at_most=10),
     ]
 
 
@@ -247,7 +202,7 @@ def _resync(plan: Plan, root: Path) -> Iterator[Measure]:
                 session.reindex_now(None, silent)
     yield Measure("embeddings made by a sync of unchanged files", len(windows.ids), at_most=0)
     yield Measure("files opened by a sync of unchanged files", len(opened), at_most=0)
-    yield _median("µs for each unchanged file", [1_000_000 * taken / files for taken in seconds])
+    yield median("µs for each unchanged file", [1_000_000 * taken / files for taken in seconds])
 
 
 def _starts(plan: Plan, root: Path) -> Iterator[Measure]:
@@ -259,8 +214,8 @@ def _starts(plan: Plan, root: Path) -> Iterator[Measure]:
     for _ in range(plan.starts):
         imports.append(seconds_to_import("mcp"))
         starts.append(seconds_to_initialize(root))
-    yield _median("seconds that the SDK's import takes", imports)
-    yield _median("start to answered initialize / the SDK's import", _ratios(starts, imports), at_most=1.5)
+    yield median("seconds that the SDK's import takes", imports)
+    yield median("start to answered initialize / the SDK's import", ratios(starts, imports), at_most=1.5)
 
 
 @contextmanager
@@ -310,22 +265,6 @@ def _queries(documents: Sequence[Markdown]) -> Iterator[str]:
 def _word(chance: random.Random) -> str:
     """Return a word that nobody has written yet."""
     return "".join(chance.choices(string.ascii_lowercase, k=16))
-
-
-def _ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
-    return [numerator / denominator for numerator, denominator in zip(above, below, strict=True)]
-
-
-def _median(
-    what: str, samples: Sequence[float], *, at_most: float | None = None, at_least: float | None = None
-) -> Measure:
-    low, high = _quantile(samples, 0.25), _quantile(samples, 0.75)
-    return Measure(what, statistics.median(samples), low, high, len(samples), at_most, at_least)
-
-
-def _quantile(samples: Sequence[float], share: float) -> float:
-    """Return the smallest sample that at least `share` of them do not exceed."""
-    return sorted(samples)[max(0, -int(-share * len(samples) // 1) - 1)]
 
 
 def main() -> int:

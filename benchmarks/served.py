@@ -79,9 +79,14 @@ class Server:
 
     def processor_seconds(self) -> float | None:
         """Return the processor time used so far; None where the system does not tell."""
-        # proc(5): fields 14 and 15 are user and system time; the name, which may hold anything, ends with a bracket.
-        fields = _read(f"/proc/{self.pid}/stat").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else None
+        return processor_seconds(self.pid)
+
+
+def processor_seconds(pid: int) -> float | None:
+    """Return the processor time that a process has used so far; None where the system does not tell."""
+    # proc(5): fields 14 and 15 are user and system time; the name, which may hold anything, ends with a bracket.
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else None
 
 
 @asynccontextmanager

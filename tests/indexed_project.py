@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from scree.core.database import protect_folder
 from scree.core.ignore_rules import IgnoreRules
+from scree.docs.file_state import TICK_NS
 from scree.docs.settings import MARKDOWN_SUFFIXES, Settings
-from scree.docs.store import TICK_NS, Store, index_path, protect_folder
+from scree.docs.store import Store, index_path
 from scree.docs.sync import ScanReport, Synchronizer
 from tests.fake_encoder import FakeEncoder
 from tests.waiting import eventually

@@ -30,6 +30,10 @@ class NotFoundError(ScreeError):
     """A path that would be indexed, but no such file exists."""
 
 
+class ChangedFileError(ScreeError):
+    """A file is not as it was indexed, so that nothing is said of it."""
+
+
 class SkippedFile(ScreeError):
     """A file that is never indexed because of what it is; `reason` is a short printable phrase."""
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from scree.core.progress import silent
 from scree.docs.progress import progress_bar
-from scree.docs.sync import silent
 
 
 class Terminal(io.StringIO):

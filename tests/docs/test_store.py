@@ -13,16 +13,15 @@ import numpy as np
 import pytest
 
 from scree.core import database
+from scree.core.database import content_key, protect_folder
 from scree.docs import store as store_module
 from scree.docs.chunks import Chunk, Document
+from scree.docs.file_state import FileState
 from scree.docs.store import (
     SCHEMA,
-    FileState,
     Store,
     chunk_context,
-    content_key,
     index_path,
-    protect_folder,
 )
 from scree.errors import (
     DamagedIndexError,
@@ -497,7 +496,8 @@ CRASHING = """
 import sys
 from pathlib import Path
 from scree.docs.chunks import Chunk, Document
-from scree.docs.store import FileState, Store
+from scree.docs.file_state import FileState
+from scree.docs.store import Store
 
 def document(text):
     return Document("", (Chunk((), text, 1, 1), Chunk((), text + " more", 2, 2)), opted_out=False)

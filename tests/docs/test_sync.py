@@ -20,8 +20,9 @@ from scree.core.files import read_source as real_read_source
 from scree.docs import sync as sync_module
 from scree.docs.chunks import Document
 from scree.docs.chunks import parse as real_parse
+from scree.docs.file_state import FileState
 from scree.docs.settings import Settings
-from scree.docs.store import FileState, index_path
+from scree.docs.store import index_path
 from scree.errors import SchemaError
 from tests.fake_encoder import FakeEncoder
 from tests.indexed_project import IndexedProject

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from scree.core.database import content_key
+from scree.core.vectors import BLOCK_ROWS
 from scree.docs.chunks import Chunk, Document
-from scree.docs.store import FileState, Store, content_key
-from scree.docs.vectors import BLOCK_ROWS, EmbeddingMatrix
+from scree.docs.file_state import FileState
+from scree.docs.store import Store
+from scree.docs.vectors import EmbeddingMatrix
 
 DIMENSION = 4
 STATE = FileState(1, 2, 3, 4)

@@ -12,8 +12,9 @@ import pytest
 from scree.core.files import ChangedWhileRead
 from scree.core.ignore_rules import IgnoreRules
 from scree.docs import verification
+from scree.docs.file_state import FileState
 from scree.docs.settings import MARKDOWN_SUFFIXES, MAX_FILE_BYTES
-from scree.docs.store import ChunkRow, FileState
+from scree.docs.store import ChunkRow
 from scree.docs.verification import Place, Verifier, find
 from tests.indexed_project import IndexedProject
 from tests.repositories import GitRepository

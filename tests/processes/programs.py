@@ -108,7 +108,12 @@ class Program:
 
 @contextmanager
 def running(
-    *arguments: str, cwd: Path, log: Path, environment: Mapping[str, str] = NOTHING, prefix: tuple[str, ...] = ()
+    *arguments: str,
+    cwd: Path,
+    log: Path,
+    environment: Mapping[str, str] = NOTHING,
+    prefix: tuple[str, ...] = (),
+    command: tuple[str, ...] = SCREE,
 ) -> Iterator[Program]:
     """Run `scree` in the background; it is killed at the end, if it still runs.
 
@@ -118,11 +123,12 @@ def running(
         log: where its stderr goes.
         environment: what is set besides the test's own.
         prefix: a program that runs scree.
+        command: what is run, `scree` or its like.
     """
     with (
         log.open("wb") as stderr,
         subprocess.Popen(
-            [*prefix, *SCREE, *arguments],
+            [*prefix, *command, *arguments],
             cwd=cwd,
             env={**os.environ, **environment},
             stdin=subprocess.PIPE,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.processes.programs import NOTHING, Program, running
+from tests.processes.programs import NOTHING, SCREE, Program, running
 
 CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 HANDSHAKE = (
@@ -72,8 +72,8 @@ class RawSession:
 
 @contextmanager
 def raw_session(
-    *arguments: str, cwd: Path, log: Path, environment: Mapping[str, str] = NOTHING
+    cwd: Path, log: Path, environment: Mapping[str, str] = NOTHING, command: tuple[str, ...] = SCREE
 ) -> Iterator[RawSession]:
     """Start a session; it is killed at the end, if it still runs."""
-    with running("serve", *arguments, cwd=cwd, log=log, environment=environment) as program:
+    with running("serve", cwd=cwd, log=log, environment=environment, command=command) as program:
         yield RawSession(program)

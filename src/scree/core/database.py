@@ -7,6 +7,8 @@ belong to the caller. It never deletes a file that it has not proven to be damag
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 # How long a statement waits for a lock. In WAL mode readers never wait for the writer and there is one writer, so
 # waiting longer than a checkpoint takes means that a foreign program holds the file.
 BUSY_SECONDS = 2.0
+
+# SQLite's way to say that the file is not going to change: it is read without locks, and without a log.
+FROZEN = "mode=ro&immutable=1"
 
 SIDE_FILES = ("-wal", "-shm", "-journal")
 
@@ -92,17 +97,7 @@ def open_reader(path: Path, schema: Schema) -> sqlite3.Connection:
         StorageError: as one of its subclasses, as for `open_writer`. An older schema is a `SchemaError` too: only a
             writer may upgrade it.
     """
-    _refuse_link(path)
-    try:
-        empty = os.stat(path).st_size == 0
-    except (FileNotFoundError, NotADirectoryError):
-        empty = True
-    except OSError as error:
-        raise ReadOnlyIndexError(
-            f'The index "{path}" cannot be opened ({error.strerror}); check its permissions.'
-        ) from error
-    if empty:
-        raise _nothing_yet(path)
+    _require_content(path)
     with explained(path):
         try:
             return _connect_checked(path, "mode=ro", schema)
@@ -111,7 +106,27 @@ def open_reader(path: Path, schema: Schema) -> sqlite3.Connection:
             # nothing but the file itself, and nothing that could change it.
             if _code(error) not in NOT_WRITABLE or _has_log(path):
                 raise
-            return _connect_checked(path, "mode=ro&immutable=1", schema)
+            return _connect_checked(path, FROZEN, schema)
+
+
+def open_frozen(path: Path, schema: Schema) -> sqlite3.Connection:
+    """Open a database that is not `in_use`, so that nothing is written beside it and no lock is asked for.
+
+    What is read is right only where the file is afterwards as it was before: the caller has to prove that.
+
+    Raises:
+        StorageError: as for `open_reader`; also where its last writer left a log behind, without which it is not whole.
+    """
+    _require_content(path)
+    if _has_log(path):
+        raise StorageError(f'The index "{path}" was not closed; the next process that writes to it repairs it.')
+    with explained(path):
+        return _connect_checked(path, FROZEN, schema)
+
+
+def in_use(path: Path) -> bool:
+    """Whether SQLite's files lie beside the database at `path`: it is open somewhere, or was when a process died."""
+    return all(path.with_name(path.name + end).exists() for end in ("-wal", "-shm"))
 
 
 def connect(path: Path, options: str) -> sqlite3.Connection:
@@ -260,6 +275,34 @@ def remove_database(path: Path) -> None:
         file.unlink(missing_ok=True)
 
 
+def protect_folder(folder: Path) -> None:
+    """Make the index folder, with a `.gitignore` of its own that keeps all of it out of git.
+
+    Makes nothing around it, for that is the project, and may be unmounted.
+
+    Raises:
+        ReadOnlyIndexError: the folder cannot be made or written, or is a link, which a repository may carry to have
+            files written elsewhere.
+    """
+    ignore = folder / ".gitignore"
+    try:
+        if folder.is_symlink():
+            raise OSError(errno.ELOOP, "it is a symbolic link")
+        folder.mkdir(exist_ok=True)
+        if not os.path.lexists(ignore):
+            ignore.write_text("*\n", encoding="ascii")
+    except OSError as error:
+        raise ReadOnlyIndexError(
+            f'"{folder}" cannot be written ({error.strerror}); make it a writable folder so that scree can keep its '
+            "index there."
+        ) from error
+
+
+def content_key(context: str, text: str) -> bytes:
+    """Return the 16 bytes an embedding is kept under: a SHA-256 of what the encoder sees, cut to half its length."""
+    return hashlib.sha256(f"{context}\0{text}".encode("utf-8", "surrogatepass")).digest()[:16]
+
+
 def pack_embeddings(rows: NDArray[np.float32]) -> bytes:
     """Turn `(n, dim)` float32 rows into bytes: half precision, little-endian, row after row.
 
@@ -269,7 +312,11 @@ def pack_embeddings(rows: NDArray[np.float32]) -> bytes:
 
 
 def unpack_embeddings(blob: bytes, dimension: int) -> NDArray[np.float32]:
-    """Turn bytes of `pack_embeddings` back into `(n, dimension)` float32 rows."""
+    """Turn bytes of `pack_embeddings` back into `(n, dimension)` float32 rows.
+
+    Raises:
+        ValueError: they are not whole rows.
+    """
     import numpy as np
 
     return np.frombuffer(blob, dtype="<f2").astype(np.float32).reshape(-1, dimension)
@@ -283,6 +330,21 @@ def _connect_checked(path: Path, options: str, schema: Schema) -> sqlite3.Connec
         connection.close()
         raise
     return connection
+
+
+def _require_content(path: Path) -> None:
+    """Refuse a file that is a link, that is not there or cannot be looked at, or that is empty."""
+    _refuse_link(path)
+    try:
+        empty = os.stat(path).st_size == 0
+    except (FileNotFoundError, NotADirectoryError):
+        empty = True
+    except OSError as error:
+        raise ReadOnlyIndexError(
+            f'The index "{path}" cannot be opened ({error.strerror}); check its permissions.'
+        ) from error
+    if empty:
+        raise _nothing_yet(path)
 
 
 def _refuse_link(path: Path) -> None:

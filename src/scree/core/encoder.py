@@ -56,10 +56,22 @@ SLICE_CHARS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text to embed; `context` (title, heading trail) is put in front of every window of `text`."""
+    """A text to embed.
+
+    Attributes:
+        context: put in front of every window of the text: title and heading trail, or path and name.
+        text: what is embedded.
+        windows: how many windows are made at most, from the start of the text on; None for all.
+    """
 
     context: str
     text: str
+    windows: int | None = None
+
+
+def content_key(context: str, text: str) -> bytes:
+    """Return the 16 bytes that name what the encoder sees of a passage: a SHA-256, cut to half its length."""
+    return hashlib.sha256(f"{context}\0{text}".encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 class Encoder(Protocol):
@@ -254,7 +266,11 @@ class OnnxEncoder:
     def _embed_passage(self, passage: Passage) -> NDArray[np.float32]:
         context = self._tokens(passage.context)
         context = context[max(0, len(context) - self._context_tokens) :]
-        return self._embed(self._document_prefix + context, self._tokens(passage.text))
+        head, tokens = self._document_prefix + context, self._tokens(passage.text)
+        if passage.windows is not None:
+            # Cut here, so that a single window is a full one.
+            tokens = tokens[: passage.windows * (self._room - len(head))]
+        return self._embed(head, tokens, passage.windows)
 
     def _embed(self, head: list[int], tokens: list[int], limit: int | None = None) -> NDArray[np.float32]:
         """Return the rows of the windows of `tokens` (the first `limit` of them), each with `head` in front."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from scree.errors import ArgumentError, RefusedError, RootError, ScreeError, Ski
 LINK = "is a symbolic link"
 NOT_REGULAR = "is not a regular file"
 NOT_TEXT = "is not text (it has a NUL byte)"
+NOT_UTF8 = "is not UTF-8 text"
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Not blocking, for the file may have become a FIFO since it was looked at.
@@ -101,7 +102,9 @@ def file_obstacle(status: os.stat_result) -> str | None:
     return None if stat.S_ISREG(status.st_mode) else NOT_REGULAR
 
 
-def read_source(root: Path, path: str, max_bytes: int) -> SourceText:
+def read_source(
+    root: Path, path: str, max_bytes: int, decoder: Callable[[bytes], str] | None = None
+) -> SourceText:
     """Read and decode one file.
 
     No link is followed below the root, also if one is put there meanwhile, and nothing but a regular file is
@@ -111,6 +114,7 @@ def read_source(root: Path, path: str, max_bytes: int) -> SourceText:
         root: the project's root.
         path: relative to it, as `contained` returns it.
         max_bytes: the largest size that is read.
+        decoder: turns its bytes into text, or raises `SkippedFile`; `decode` unless told otherwise.
 
     Raises:
         SkippedFile: it is a link or lies behind one, is not a regular file, too large, or not text.
@@ -132,7 +136,7 @@ def read_source(root: Path, path: str, max_bytes: int) -> SourceText:
         raise SkippedFile(_too_large(max_bytes))
     if (after.st_mtime_ns, after.st_size) != (before.st_mtime_ns, len(data)):
         raise ChangedWhileRead(f'"{printable(path)}" changed while it was read; try again.')
-    return SourceText(decode(data), sha256(data).digest(), after)
+    return SourceText((decoder or decode)(data), sha256(data).digest(), after)
 
 
 def decode(data: bytes) -> str:
@@ -147,6 +151,21 @@ def decode(data: bytes) -> str:
         text = data[2:].decode("utf-16-be", "replace")
     else:
         text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
+    if "\0" in text:
+        raise SkippedFile(NOT_TEXT)
+    return text
+
+
+def decode_utf8(data: bytes) -> str:
+    """Return a file's text where it is UTF-8, with or without a byte order mark, and nothing else.
+
+    Raises:
+        SkippedFile: it is not.
+    """
+    try:
+        text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError:
+        raise SkippedFile(NOT_UTF8) from None
     if "\0" in text:
         raise SkippedFile(NOT_TEXT)
     return text

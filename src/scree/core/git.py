@@ -1,6 +1,6 @@
-"""What git knows about a folder: its work tree, the settings that concern ignoring, and the files it tracks.
+"""What git knows about a folder: its work tree and the repository's others, the settings for ignoring, tracked files.
 
-Everything is asked of the installed git, which is never allowed to run a hook or a file system monitor, to
+Almost everything is asked of the installed git, which is never allowed to run a hook or a file system monitor, to
 use the network, to prompt or to write. Where there is no git, or it refuses (a folder of another owner, a
 broken configuration), the work tree is found by its `.git` alone, and nothing counts as tracked.
 """
@@ -91,6 +91,18 @@ class WorkTree:
         answer = _git(self.folder, "ls-files", "--cached", "-z", "--", *pathspecs) if self.answers else None
         return frozenset(filter(None, answer.output.split("\0"))) if answer and not answer.status else None
 
+    def all_tops(self) -> tuple[Path, ...]:
+        """The top levels of this and the repository's other work trees, this one's first, absolute and without links.
+
+        They are where git last knew them to be, and may be gone. Read from git's own notes (gitrepository-layout(5)),
+        which costs no process and works without git, too. Git does not note the main work tree of a repository whose
+        git folder lies elsewhere.
+        """
+        common = os.path.realpath(_common_folder(self.git_folder))
+        main = [os.path.dirname(common)] if os.path.basename(common) == ".git" else []
+        linked = filter(None, map(_noted_top, sorted(Path(common, "worktrees").glob("*/gitdir"))))
+        return tuple(map(Path, dict.fromkeys([str(self.top), *main, *linked])))
+
     def _setting(self, name: str, kind: str) -> str | None:
         answer = _git(self.folder, "config", "--null", f"--type={kind}", "--get", name) if self.answers else None
         return answer.output.removesuffix("\0") if answer and not answer.status else None
@@ -123,6 +135,17 @@ def _common_folder(git_folder: Path) -> Path:
     """Return what the work trees of one repository share; a worktree names it in `commondir`."""
     pointer = git_folder / "commondir"
     return git_folder / _first_line(pointer) if pointer.is_file() else git_folder
+
+
+def _noted_top(pointer: Path) -> str | None:
+    """Return the top level of the linked work tree whose `.git` is named in the file `pointer`; None if none is."""
+    try:
+        noted = _first_line(pointer) if pointer.is_file() else ""
+        # Git writes it relative to the folder of that file where it is told to (git-worktree(1)).
+        return os.path.realpath((pointer.parent / noted).parent) if noted else None
+    except (OSError, ValueError):
+        # Not ours to read, or with a NUL byte in it: one bad note says nothing about the others.
+        return None
 
 
 def _first_line(file: Path) -> str:

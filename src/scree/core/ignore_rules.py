@@ -134,6 +134,11 @@ class IgnoreRules:
         self._last_tracked = _Tracked()
         self._facts = self._learn()
 
+    @property
+    def work_tree(self) -> WorkTree | None:
+        """The git work tree that the root lies in, if any, as of the last scan."""
+        return self._facts.tree
+
     def outer_files(self) -> tuple[Path, ...]:
         """Return the files outside the walked folders on which the rules depend, as of the last scan.
 

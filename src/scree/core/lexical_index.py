@@ -13,6 +13,7 @@ import math
 import sqlite3
 import zlib
 from collections import Counter
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -32,6 +33,9 @@ HEADING_WEIGHT = 4
 # terms about one pair shares a number, which costs that pair a little of its rank.
 POSTING = np.dtype([("term", "<u4"), ("frequency", "u1")])
 MAX_FREQUENCY = 255
+
+# Terms whose number is remembered: about as many as the words of `lexical`, and a few megabytes.
+REMEMBERED_TERMS = 32_768
 
 # One posting in memory is one number, so that sorting puts them in order by term, then by chunk, without a second copy:
 # 32 bits of term, 24 of the chunk's position (16 million chunks), 8 of frequency.
@@ -99,8 +103,7 @@ CREATE INDEX lexical_by_document ON lexical (document_id);
         ends = np.cumsum([0, *(len(postings) // POSTING.itemsize for _, _, postings in gained)])
         words = np.cumsum(np.append(np.uint8(0), new["frequency"]), dtype=np.int64)[ends]
         self._length = np.concatenate([self._length[kept], np.diff(words)])
-        mean_length = max(self._length.sum() / max(len(self._length), 1), 1)
-        self._length_norm = (K1 * (1 - B + B * self._length / mean_length)).astype(np.float32)
+        self._length_norm = length_norms(self._length)
         if not kept.all():
             place = chunk_places(self._postings)
             self._postings -= (np.cumsum(~kept).astype(np.uint64) << CHUNK_SHIFT)[place]
@@ -108,37 +111,65 @@ CREATE INDEX lexical_by_document ON lexical (document_id);
         packed = new["term"].astype(np.uint64) << TERM_SHIFT
         packed |= np.repeat(np.arange(len(held), len(self.chunk_ids), dtype=np.uint64) << CHUNK_SHIFT, np.diff(ends))
         packed |= new["frequency"]
-        self._postings = np.concatenate([self._postings, packed])
-        self._postings.sort()
+        # What is held is in order: to sort all of it again would take five times as long.
+        packed.sort()
+        self._postings = np.insert(self._postings, np.searchsorted(self._postings, packed), packed)
 
     def scores(self, query: str) -> NDArray[np.float32]:
         """Return the BM25 score of every chunk: `(chunks,)` float32, 0 where no word of the query occurs.
 
-        Every different term of the query counts, none is required. The inverse document frequency is Lucene's, which
-        is never negative.
+        Every different term of the query counts, none is required.
         """
         scores = np.zeros(len(self.chunk_ids), np.float32)
-        for number in {term_number(term): None for term in terms(query)}:
+        for number in dict.fromkeys(term_numbers(query)):
             start = np.searchsorted(self._postings, np.uint64(number << TERM_SHIFT))
             end = np.searchsorted(self._postings, np.uint64((number << TERM_SHIFT) + 2**TERM_SHIFT - 1), side="right")
             if start == end:
                 continue
-            postings = self._postings[start:end]
-            chunk = chunk_places(postings)
-            frequency = (postings & MAX_FREQUENCY).astype(np.float32)
-            holding = end - start
-            idf = math.log(1 + (len(self.chunk_ids) - holding + 0.5) / (holding + 0.5))
-            scores[chunk] += idf * (K1 + 1) * frequency / (frequency + self._length_norm[chunk])
+            add_scores(scores, self._postings[start:end], self._length_norm)
         return scores
 
 
-def chunk_places(postings: NDArray[np.uint64]) -> NDArray[np.int64]:
+def add_scores(
+    scores: NDArray[np.float32], postings: NDArray[np.unsignedinteger], length_norm: NDArray[np.float32]
+) -> None:
+    """Add what one term gives to the BM25 score of each chunk, in place.
+
+    The inverse document frequency is Lucene's, which is never negative.
+
+    Args:
+        scores: `(chunks,)`.
+        postings: one for each chunk that has the term: its position and the frequency, as in memory; the term's own
+            bits may be missing.
+        length_norm: `(chunks,)` from `length_norms`.
+    """
+    chunk = chunk_places(postings)
+    frequency = (postings & MAX_FREQUENCY).astype(np.float32)
+    holding = len(postings)
+    idf = math.log(1 + (len(scores) - holding + 0.5) / (holding + 0.5))
+    scores[chunk] += idf * (K1 + 1) * frequency / (frequency + length_norm[chunk])
+
+
+def length_norms(lengths: NDArray[np.integer]) -> NDArray[np.float32]:
+    """Return what BM25 adds to a term frequency for the length of each chunk: `(chunks,)`, from lengths in words."""
+    mean_length = max(lengths.sum() / max(len(lengths), 1), 1)
+    norms: NDArray[np.float32] = (K1 * (1 - B + B * lengths / mean_length)).astype(np.float32)
+    return norms
+
+
+def chunk_places(postings: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
     """Return the position in `chunk_ids` of the chunk of each posting."""
     places = postings >> CHUNK_SHIFT
     places &= MAX_CHUNK
-    return places.view(np.int64)
+    return places.astype(np.int64, copy=False)
 
 
+def term_numbers(text: str) -> list[int]:
+    """Return the numbers of the terms of `text`, in order, repeats kept."""
+    return list(map(term_number, terms(text)))
+
+
+@lru_cache(REMEMBERED_TERMS)
 def term_number(term: str) -> int:
     """Return the number that stands for a term in postings, 0 to 2^32 - 1."""
     return zlib.crc32(term.encode("utf-8", "surrogatepass"))

@@ -33,10 +33,7 @@ def keyword_order(documents: NDArray[np.int64], lexical: NDArray[np.floating]) -
         documents: `(n,)` the document of each chunk.
         lexical: `(n,)` BM25 scores, 0 where no word occurs.
     """
-    scores = lexical.astype(np.float64)
-    owner = owners(documents)
-    order = standing(owner, document_scores(owner, scores), scores)
-    return order[scores[order] > 0]
+    return best_first(keyword_scores(documents, lexical))
 
 
 def semantic_order(documents: NDArray[np.int64], dense: NDArray[np.floating]) -> NDArray[np.intp]:
@@ -46,20 +43,49 @@ def semantic_order(documents: NDArray[np.int64], dense: NDArray[np.floating]) ->
         documents: `(n,)` the document of each chunk.
         dense: `(n,)` cosine similarities, NaN where a chunk has no embedding yet.
     """
-    known = np.flatnonzero(~np.isnan(dense))
-    scores = dense[known].astype(np.float64)
-    owner = owners(documents[known])
-    return known[standing(owner, document_scores(owner, scores), scores)]
+    return best_first(semantic_scores(documents, dense))
 
 
 def hybrid_order(
     documents: NDArray[np.int64], lexical: NDArray[np.floating], dense: NDArray[np.floating]
 ) -> NDArray[np.intp]:
     """Return the positions of all chunks, best first by words and meaning; the arguments are as above."""
+    return best_first(hybrid_scores(documents, lexical, dense))
+
+
+def keyword_scores(documents: NDArray[np.int64], lexical: NDArray[np.floating]) -> Scores:
+    """Return what `keyword_order` goes by: `(n,)`, minus infinity for chunks without a word of the query."""
+    words = lexical.astype(np.float64)
+    owner = owners(documents)
+    scores = standing(owner, document_scores(owner, words), words)
+    scores[words <= 0] = -np.inf
+    return scores
+
+
+def semantic_scores(documents: NDArray[np.int64], dense: NDArray[np.floating]) -> Scores:
+    """Return what `semantic_order` goes by: `(n,)`, minus infinity for chunks without an embedding."""
+    known = np.flatnonzero(~np.isnan(dense))
+    meaning = dense[known].astype(np.float64)
+    owner = owners(documents[known])
+    scores = np.full(len(documents), -np.inf)
+    scores[known] = standing(owner, document_scores(owner, meaning), meaning)
+    return scores
+
+
+def hybrid_scores(
+    documents: NDArray[np.int64], lexical: NDArray[np.floating], dense: NDArray[np.floating]
+) -> Scores:
+    """Return what `hybrid_order` goes by: `(n,)`."""
     words, meaning = lexical.astype(np.float64), dense.astype(np.float64)
     owner = owners(documents)
     of_document = fused(document_scores(owner, words), document_scores(owner, meaning))
     return standing(owner, of_document, fused(words, meaning))
+
+
+def best_first(scores: Scores) -> NDArray[np.intp]:
+    """Return the positions of the finite scores of `(n,)`, best first; of equal ones the earlier first."""
+    order = np.argsort(-scores, kind="stable")
+    return order[: np.count_nonzero(scores > -np.inf)]
 
 
 def owners(documents: NDArray[np.int64]) -> NDArray[np.intp]:
@@ -130,7 +156,8 @@ def standard(scores: Scores) -> Scores:
     return centred / float(known.std())
 
 
-def standing(owner: NDArray[np.intp], of_document: Scores, of_chunk: Scores) -> NDArray[np.intp]:
-    """Order chunks: each document's best where the document stands, its others as far below as they are worse."""
+def standing(owner: NDArray[np.intp], of_document: Scores, of_chunk: Scores) -> Scores:
+    """Score chunks: each document's best with the document's, its others as far below as they are worse."""
     behind_best = of_chunk - best_of(owner, of_chunk, len(of_document))[owner]
-    return np.argsort(-(of_document[owner] + behind_best), kind="stable")
+    scores: Scores = of_document[owner] + behind_best
+    return scores

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
+from scree.core.arguments import choice, known, text, whole
 from scree.errors import ArgumentError
 
 Mode = Literal["hybrid", "semantic", "keyword"]
@@ -35,11 +36,9 @@ class SearchArguments:
         Raises:
             ArgumentError: one is missing, unknown or outside its range.
         """
-        _known(raw, ("query", "k", "mode"))
-        query = _text(raw, "query", f"from 1 to {MAX_QUERY_CHARS:,} characters")
-        if len(query) > MAX_QUERY_CHARS:
-            raise ArgumentError(f"query must have at most {MAX_QUERY_CHARS:,} characters, not {len(query):,}.")
-        k = _whole(raw, "k", 1, MAX_HITS)
+        known(raw, ("query", "k", "mode"))
+        query = text(raw, "query", f"from 1 to {MAX_QUERY_CHARS:,} characters", MAX_QUERY_CHARS)
+        k = whole(raw, "k", 1, MAX_HITS)
         return cls(query, DEFAULT_HITS if k is None else k, _mode(raw))
 
 
@@ -58,12 +57,12 @@ class ReadArguments:
         Raises:
             ArgumentError: one is missing, unknown or outside its range.
         """
-        _known(raw, ("path", "start", "end"))
-        start = _whole(raw, "start", 1)
-        end = _whole(raw, "end", 1)
+        known(raw, ("path", "start", "end"))
+        start = whole(raw, "start", 1)
+        end = whole(raw, "end", 1)
         if start is not None and end is not None and start > end:
             raise ArgumentError(f"start must not be after end, but {start} is after {end}.")
-        return cls(_text(raw, "path", PATH_RANGE), start, end)
+        return cls(text(raw, "path", PATH_RANGE), start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,51 +78,9 @@ class ReindexArguments:
         Raises:
             ArgumentError: one is unknown, or the path is empty.
         """
-        _known(raw, ("path",))
-        return cls(None if raw.get("path") is None else _text(raw, "path", PATH_RANGE))
-
-
-def _known(raw: Mapping[str, object], names: tuple[str, ...]) -> None:
-    for name in raw:
-        if name not in names:
-            raise ArgumentError(f"{_shown(name)} is not an argument of this tool; it takes {', '.join(names)}.")
-
-
-def _text(raw: Mapping[str, object], name: str, allowed: str) -> str:
-    value = raw.get(name)
-    if value is None:
-        raise ArgumentError(f"{name} is required: {allowed}.")
-    if not isinstance(value, str):
-        raise ArgumentError(f"{name} must be text, {allowed}, not {_shown(value)}.")
-    if not value.strip():
-        raise ArgumentError(f"{name} must not be empty: {allowed}.")
-    return value
+        known(raw, ("path",))
+        return cls(None if raw.get("path") is None else text(raw, "path", PATH_RANGE))
 
 
 def _mode(raw: Mapping[str, object]) -> Mode:
-    value = raw.get("mode")
-    if value is None:
-        return "hybrid"
-    for mode in MODES:
-        if value == mode:
-            return mode
-    raise ArgumentError(f"mode must be one of {', '.join(MODES)}, not {_shown(value)}.")
-
-
-def _whole(raw: Mapping[str, object], name: str, low: int, high: int | None = None) -> int | None:
-    value = raw.get(name)
-    if value is None:
-        return None
-    # JSON knows one kind of number: some clients write 8 as 8.0.
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and low <= value and (high is None or value <= high):
-        return value
-    allowed = f"from {low} to {high}" if high is not None else f"of at least {low}"
-    raise ArgumentError(f"{name} must be a whole number {allowed}, not {_shown(value)}.")
-
-
-def _shown(value: object) -> str:
-    """Show a wrong value, short enough for a sentence."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return cast(Mode, choice(raw, "mode", MODES) or "hybrid")

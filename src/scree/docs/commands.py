@@ -154,9 +154,9 @@ def _ignored(options: argparse.Namespace) -> int:
 
 
 def _init(options: argparse.Namespace) -> int:
+    from scree.core.database import protect_folder
     from scree.docs.client_config import CONFIG_NAME, add_entry, remove_entry
     from scree.docs.lease import INDEX_FOLDER
-    from scree.docs.store import protect_folder
 
     root = find_root(options.root, os.environ, Path.cwd())
     if options.remove:

@@ -26,6 +26,7 @@ from scree.errors import ScreeError, StorageError
 if TYPE_CHECKING:
     import asyncio
 
+    from scree.docs.mcp_server import Service
     from scree.docs.session import Session
 
 # A client that asks nothing after the handshake still gets its index: heavy work begins this long after the start.
@@ -54,6 +55,7 @@ class Host:
         self._wanted = threading.Event()  # somebody waits for an answer
         self._session: Future[Session] = Future()
         self._loop: Future[asyncio.AbstractEventLoop] = Future()
+        self._service: Service | None = None
         self._serving: threading.Thread | None = None
         self._conversations: set[asyncio.Task[None]] = set()
         self._listener: Listener | None = None
@@ -136,7 +138,7 @@ class Host:
     def _serve(self) -> None:
         import asyncio
 
-        import scree.docs.mcp_server  # noqa: F401 - here, where it holds nobody up
+        import scree.docs.mcp_server  # noqa: F401 - outside of the loop, which is to turn
 
         try:
             asyncio.run(self._keep_serving())
@@ -147,20 +149,22 @@ class Host:
     async def _keep_serving(self) -> None:
         import asyncio
 
+        from scree.docs.mcp_server import Service
+
+        self._service = Service(self._root, self._call)
         self._loop.set_result(asyncio.get_running_loop())
         await asyncio.Event().wait()
+
+    def _call(self, tool: str, arguments: Mapping[str, object], own: bool) -> str:
+        return self.session().call(tool, arguments, own=own)
 
     def _welcome(self, connection: socket.socket, own: bool, ended: Future[None]) -> None:
         import asyncio
 
-        from scree.docs.mcp_server import build_server, converse
-
-        def call(name: str, arguments: Mapping[str, object]) -> str:
-            return self.session().call(name, arguments, own=own)
-
         async def conversation() -> None:
+            assert self._service is not None
             try:
-                await converse(build_server(self._root, call), connection)
+                await self._service.converse(connection, own=own)
             except Exception:  # noqa: BLE001 - one client's trouble is not another's
                 traceback.print_exc()
             finally:

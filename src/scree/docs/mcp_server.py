@@ -36,6 +36,10 @@ TAG_CHARS = 16_384
 MAX_CALLS = 2
 MAX_OPEN = 64
 
+# How many calls of all clients are worked on at once, in the order in which they came. More threads would only wait for
+# each other: one searches while another embeds its query.
+MAX_TURNS = 2
+
 # A session passes on no longer ones.
 MAX_MESSAGE_BYTES = 1_048_576
 
@@ -137,72 +141,86 @@ def tools() -> list[types.Tool]:
     ]
 
 
-def build_server(root: Path, call: Callable[[str, Mapping[str, object]], str]) -> Server[Any, Any]:
-    """Build the MCP server for one client.
+class Service:
+    """The tools of one root, for any number of clients; belongs to the event loop that it is made in."""
 
-    Args:
-        root: the project folder.
-        call: runs a tool by name, in a thread of its own; raises `ScreeError` for a tool error.
-    """
-    server: Server[Any, Any] = Server("scree", version=__version__, instructions=instructions(root))
-    definitions = tools()
-    limiter = anyio.CapacityLimiter(MAX_CALLS)
+    def __init__(self, root: Path, call: Callable[[str, Mapping[str, object], bool], str]) -> None:
+        """Prepare.
 
-    async def list_tools() -> list[types.Tool]:
-        return definitions
+        Args:
+            root: the project folder.
+            call: runs a tool by name, for the client of this process or not, in a thread of its own; raises
+                `ScreeError` for a tool error.
+        """
+        self._root = root
+        self._call = call
+        self._turns = anyio.CapacityLimiter(MAX_TURNS)
 
-    async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+    def _server(self, *, own: bool) -> Server[Any, Any]:
+        """Return the MCP server for one client."""
+        server: Server[Any, Any] = Server("scree", version=__version__, instructions=instructions(self._root))
+        definitions = tools()
+        calls = anyio.CapacityLimiter(MAX_CALLS)
+
+        async def list_tools() -> list[types.Tool]:
+            return definitions
+
+        async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+            turns = None if name == "reindex" else self._turns  # which may take minutes, and waits more than it works
+            try:
+                async with calls:
+                    text = await anyio.to_thread.run_sync(
+                        self._call, name, arguments, own, abandon_on_cancel=True, limiter=turns
+                    )
+            except ScreeError as error:
+                return types.CallToolResult(content=[types.TextContent(type="text", text=str(error))], isError=True)
+            return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
+
+        server.list_tools()(list_tools)  # type: ignore[no-untyped-call]
+        # Our own checks name the argument and its range, and know what the schema cannot say.
+        server.call_tool(validate_input=False)(call_tool)
+        return server
+
+    async def converse(self, connection: socket.socket, *, own: bool) -> None:
+        """Serve the client at the other end of `connection`, as a `Relay` passes it on, until it hangs up."""
+        server = self._server(own=own)
+        reader, writer = await asyncio.open_unix_connection(sock=connection, limit=MAX_MESSAGE_BYTES)
+        to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        from_server, to_client = anyio.create_memory_object_stream[SessionMessage](0)
+        open_requests: set[str] = set()
+        answered = asyncio.Event()
+
+        async def read() -> None:
+            async with to_server:
+                while line := await reader.readline():
+                    try:
+                        message = types.JSONRPCMessage.model_validate_json(line)
+                    except ValueError as error:
+                        await to_server.send(error)
+                        continue
+                    if isinstance(message.root, types.JSONRPCRequest):
+                        open_requests.add(json.dumps(message.root.id))
+                    await to_server.send(SessionMessage(message))
+                    while len(open_requests) >= MAX_OPEN:
+                        answered.clear()
+                        await answered.wait()
+
+        async def write() -> None:
+            async for message in to_client:
+                said = message.message
+                key = ""
+                if isinstance(said.root, types.JSONRPCResponse | types.JSONRPCError):
+                    key = json.dumps(said.root.id)
+                    open_requests.discard(key)
+                    answered.set()
+                writer.write(f"{key}\t{said.model_dump_json(by_alias=True, exclude_none=True)}\n".encode())
+                await writer.drain()
+
         try:
-            text = await anyio.to_thread.run_sync(call, name, arguments, abandon_on_cancel=True, limiter=limiter)
-        except ScreeError as error:
-            return types.CallToolResult(content=[types.TextContent(type="text", text=str(error))], isError=True)
-        return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
-
-    server.list_tools()(list_tools)  # type: ignore[no-untyped-call]
-    # Our own checks name the argument and its range, and know what the schema cannot say.
-    server.call_tool(validate_input=False)(call_tool)
-    return server
-
-
-async def converse(server: Server[Any, Any], connection: socket.socket) -> None:
-    """Serve the client at the other end of `connection`, as a `Relay` passes it on, until it hangs up."""
-    reader, writer = await asyncio.open_unix_connection(sock=connection, limit=MAX_MESSAGE_BYTES)
-    to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    from_server, to_client = anyio.create_memory_object_stream[SessionMessage](0)
-    open_requests: set[str] = set()
-    answered = asyncio.Event()
-
-    async def read() -> None:
-        async with to_server:
-            while line := await reader.readline():
-                try:
-                    message = types.JSONRPCMessage.model_validate_json(line)
-                except ValueError as error:
-                    await to_server.send(error)
-                    continue
-                if isinstance(message.root, types.JSONRPCRequest):
-                    open_requests.add(json.dumps(message.root.id))
-                await to_server.send(SessionMessage(message))
-                while len(open_requests) >= MAX_OPEN:
-                    answered.clear()
-                    await answered.wait()
-
-    async def write() -> None:
-        async for message in to_client:
-            said = message.message
-            key = ""
-            if isinstance(said.root, types.JSONRPCResponse | types.JSONRPCError):
-                key = json.dumps(said.root.id)
-                open_requests.discard(key)
-                answered.set()
-            writer.write(f"{key}\t{said.model_dump_json(by_alias=True, exclude_none=True)}\n".encode())
-            await writer.drain()
-
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(read)
-            tasks.start_soon(write)
-            await server.run(from_client, from_server, server.create_initialization_options())
-            tasks.cancel_scope.cancel()
-    finally:
-        writer.close()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(read)
+                tasks.start_soon(write)
+                await server.run(from_client, from_server, server.create_initialization_options())
+                tasks.cancel_scope.cancel()
+        finally:
+            writer.close()

@@ -8,8 +8,6 @@ leaves a document whole or absent.
 from __future__ import annotations
 
 import contextlib
-import errno
-import hashlib
 import json
 import os
 import sqlite3
@@ -20,7 +18,9 @@ from typing import TYPE_CHECKING, Self
 
 from scree.core.database import (
     Schema,
+    content_key,
     explained,
+    open_frozen,
     open_reader,
     open_writer,
     pack_embeddings,
@@ -28,8 +28,9 @@ from scree.core.database import (
     unpack_embeddings,
 )
 from scree.core.lexical_index import LexicalIndex
+from scree.docs.file_state import FileState
 from scree.docs.lease import INDEX_FOLDER
-from scree.errors import ModelMismatchError, ReadOnlyIndexError
+from scree.errors import ModelMismatchError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,11 +43,6 @@ INDEX_NAME = "index.sqlite"
 # Embeddings that no chunk uses are kept, so that a branch switched away from and back costs nothing. When more of them
 # than this, and more than the chunks in use, have piled up, the oldest go.
 MIN_KEPT_UNUSED = 20_000
-
-# A file changed within one tick of the file system's clock after it was read looks as it did when it was read. Local
-# file systems tick every 10 ms or faster; those that keep whole seconds are known by times without a fraction.
-TICK_NS = 20_000_000
-WHOLE_SECONDS_TICK_NS = 2_000_000_000
 
 CREATE = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -98,36 +94,6 @@ SCHEMA = Schema(application_id=0x53435245, version=2, create=CREATE + LexicalInd
 
 
 @dataclass(frozen=True, slots=True)
-class FileState:
-    """What a look at a file without reading it tells; equal states mean an unchanged file.
-
-    Sizes are in bytes, times in nanoseconds since 1970.
-    """
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-
-    @classmethod
-    def of(cls, stat: os.stat_result) -> Self:
-        """Take the state from what `os.stat` returned."""
-        # Some file systems number files with all 64 bits, and keep times centuries away; SQLite's integers are signed.
-        return cls(*map(_signed, (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)))
-
-    def holds(self, read_ns: int, now: FileState) -> bool:
-        """Whether a file that had this state when it was read is proven by its present one to be as it was.
-
-        Args:
-            read_ns: when it was read, nanoseconds since 1970.
-            now: its present state.
-        """
-        # Nobody can set a ctime, and every change moves it, if only by a tick of the clock.
-        tick_ns = WHOLE_SECONDS_TICK_NS if self.ctime_ns % 1_000_000_000 == 0 else TICK_NS
-        return self == now and read_ns - self.ctime_ns > tick_ns
-
-
-@dataclass(frozen=True, slots=True)
 class DocumentRow:
     """One document of the index; `skip_reason` is set for a file whose content keeps it out."""
 
@@ -173,34 +139,6 @@ def chunk_context(title: str, trail: Sequence[str]) -> str:
     return " > ".join(part for part in (title, *trail) if part)
 
 
-def content_key(context: str, text: str) -> bytes:
-    """Return the 16 bytes that name what the encoder sees of a chunk: a SHA-256, cut to half its length."""
-    return hashlib.sha256(f"{context}\0{text}".encode("utf-8", "surrogatepass")).digest()[:16]
-
-
-def protect_folder(folder: Path) -> None:
-    """Make the index folder, with a `.gitignore` of its own that keeps all of it out of git.
-
-    Makes nothing around it, for that is the project, and may be unmounted.
-
-    Raises:
-        ReadOnlyIndexError: the folder cannot be made or written, or is a link, which a repository may carry to have
-            files written elsewhere.
-    """
-    ignore = folder / ".gitignore"
-    try:
-        if folder.is_symlink():
-            raise OSError(errno.ELOOP, "it is a symbolic link")
-        folder.mkdir(exist_ok=True)
-        if not os.path.lexists(ignore):
-            ignore.write_text("*\n", encoding="ascii")
-    except OSError as error:
-        raise ReadOnlyIndexError(
-            f'"{folder}" cannot be written ({error.strerror}); make it a writable folder so that scree can keep its '
-            "index there."
-        ) from error
-
-
 class Store:
     """The index of one root, through one SQLite connection.
 
@@ -222,6 +160,11 @@ class Store:
     def reader(cls, path: Path) -> Self:
         """Open the index for reading only."""
         return cls(open_reader(path, SCHEMA), path)
+
+    @classmethod
+    def frozen(cls, path: Path) -> Self:
+        """Open the index of another root for reading, under the conditions of `open_frozen`."""
+        return cls(open_frozen(path, SCHEMA), path)
 
     def intact(self) -> bool:
         """Whether the file that this connection has open is still the one at its path."""
@@ -462,6 +405,13 @@ class Store:
             rows = [row for key in keys for row in self._connection.execute(query, (key,))]
         return [Content(key, chunk_context(title, json.loads(trail)), text) for key, title, trail, text in rows]
 
+    def packed_embeddings(self, encoder_id: int, keys: Iterable[bytes]) -> dict[bytes, object]:
+        """Return the stored embeddings of those of `keys` that the encoder has embedded, packed and unchecked."""
+        query = "SELECT vectors FROM embeddings WHERE content_key = ? AND encoder_id = ?"
+        with explained(self.path):
+            rows = ((key, self._connection.execute(query, (key, encoder_id)).fetchone()) for key in keys)
+            return {key: row[0] for key, row in rows if row}
+
     def put_embeddings(self, encoder_id: int, rows: Iterable[tuple[bytes, NDArray[np.float32]]]) -> None:
         """Store `(content key, (windows, dim) float32 unit rows)` pairs in one transaction."""
         with self.transaction():
@@ -528,8 +478,3 @@ class Store:
             ChunkRow(row[0], os.fsdecode(row[1]), FileState(*row[2:6]), row[6], tuple(json.loads(row[7])), *row[8:])
             for row in rows
         ]
-
-
-def _signed(number: int) -> int:
-    """Return the number that has the same lowest 64 bits as `number` and fits into SQLite's integers."""
-    return (number + 2**63) % 2**64 - 2**63

@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Literal
 from scree.core.encoder import Encoder, Passage
 from scree.core.files import ChangedWhileRead, read_source
 from scree.core.ignore_rules import IgnoreRules
+from scree.docs.borrowing import borrowed, lenders
 from scree.docs.chunks import parse
+from scree.docs.file_state import FileState
 from scree.docs.lease import INDEX_FOLDER
 from scree.docs.settings import Settings
-from scree.docs.store import DocumentRow, FileState, Store
+from scree.docs.store import DocumentRow, Store
 from scree.docs.verification import find
 from scree.errors import SkippedFile
 
@@ -152,11 +154,24 @@ class Synchronizer:
     ) -> bool:
         """Embed every content that `encoder` has not embedded; False when it was told to stop before the end.
 
+        What an index of another work tree of the repository holds is taken from there, and counts as embedded.
+
         Raises:
             StorageError: the index cannot be written.
         """
         encoder_id = self._store.register_encoder(encoder.fingerprint, encoder.dimension)
-        missing = self._store.missing_embeddings(encoder_id)
+        wanted = dict.fromkeys(self._store.missing_embeddings(encoder_id))
+        total = len(wanted)
+        elsewhere = lenders(self._root, self._rules.work_tree)
+        with contextlib.closing(borrowed(elsewhere, encoder, tuple(wanted))) as batches:
+            for batch in batches:
+                self._store.put_embeddings(encoder_id, batch)
+                for key, _ in batch:
+                    del wanted[key]
+                progress("embedding", total - len(wanted), total)
+                if should_stop():
+                    return False
+        missing = list(wanted)
         begun: deque[bytes] = deque()
         made: list[tuple[bytes, NDArray[np.float32]]] = []
 
@@ -168,16 +183,16 @@ class Synchronizer:
 
         # One iteration for all, so that the encoder's threads never run dry while a slice is written.
         with contextlib.closing(encoder.encode_documents(passages())) as embeddings:
-            for done, rows in enumerate(embeddings, start=1):
+            for done, rows in enumerate(embeddings, start=total - len(missing) + 1):
                 made.append((begun.popleft(), rows))
-                if done % EMBEDDING_SLICE == 0:
+                if len(made) == EMBEDDING_SLICE:
                     self._store.put_embeddings(encoder_id, made)
                     made.clear()
-                    progress("embedding", done, len(missing))
+                    progress("embedding", done, total)
                     if should_stop():
                         return False
         self._store.put_embeddings(encoder_id, made)
-        progress("embedding", len(missing), len(missing))
+        progress("embedding", total, total)
         return True
 
     def complete(self, encoder: Encoder) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from scree.core.files import ChangedWhileRead, read_source
 from scree.core.ignore_rules import IgnoreRules
 from scree.docs.chunks import normalise_newlines, opts_out
-from scree.docs.store import ChunkRow, FileState
+from scree.docs.file_state import FileState
+from scree.docs.store import ChunkRow
 from scree.errors import SkippedFile
 
 

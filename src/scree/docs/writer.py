@@ -19,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from scree.core.database import remove_database
+from scree.core.database import protect_folder, remove_database
 from scree.core.encoder import Encoder
 from scree.core.ignore_rules import IgnoreRules
 from scree.core.printable import printable
@@ -28,7 +28,7 @@ from scree.docs.channel import Message, Send
 from scree.docs.contact import ChannelError
 from scree.docs.lease import INDEX_FOLDER, WriterLease
 from scree.docs.settings import MARKDOWN_SUFFIXES, Settings
-from scree.docs.store import Store, index_path, protect_folder
+from scree.docs.store import Store, index_path
 from scree.docs.sync import Progress, ScanReport, Stage, Synchronizer, silent
 from scree.docs.watch import POLL_SECONDS, TreeWatch
 from scree.errors import DamagedIndexError, EncoderError, ScreeError, StorageError

@@ -1,0 +1,1 @@
+"""micro-scout: verified source snippets from a snapshot of a repository."""

@@ -1,0 +1,88 @@
+"""How much of each snippet is shown, and the text block that shows a response. Pure.
+
+Refuses to touch a snippet's text: what is shown is whole lines, as they stand in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+# Between two snippets; no line of source can pose as it, for those are shown behind a reference that says how many
+# lines follow.
+GAP = "\n\n"
+
+
+def fitting(lines: Sequence[str], budget: int) -> int:
+    """Return how many of the first `lines`, joined by line feeds, have at most `budget` characters."""
+    return sum(length <= budget for length in _lengths(lines))
+
+
+def allot(snippets: Sequence[Sequence[str]], budget: int) -> list[int]:
+    """Return how many lines of each snippet are shown, the best snippet first, in `budget` characters altogether.
+
+    Short snippets are shown whole; longer ones first get equal shares of what those leave, and then, the best first,
+    what is left of that. So one long class does not take the room of five functions.
+    """
+    lengths = [_lengths(lines) for lines in snippets]
+    share = _share([each[-1] for each in lengths if each], budget)
+    counts, left = [0] * len(snippets), budget
+    # Whatever an equal share allows; then what is left.
+    for allowed in (share, budget):
+        for place, each in enumerate(lengths):
+            used = each[counts[place] - 1] if counts[place] else 0
+            limit = min(max(allowed, used), used + left)
+            counts[place] = sum(length <= limit for length in each)
+            left -= (each[counts[place] - 1] if counts[place] else 0) - used
+    return counts
+
+
+def search_text(response: Mapping[str, Any]) -> str:
+    """Return a search response as text: warnings, then reference and source of each result and neighbour."""
+    parts = [f"warning: {warning}" for warning in response["warnings"]]
+    parts += [_snippet(result) for result in response["results"]]
+    parts += [
+        f"[{each['relation']}, {each['direction']}, of {each['from_id']}] {_snippet(each)}"
+        for each in response["neighbors"]
+    ]
+    if not response["results"]:
+        parts.append("no results")
+    return GAP.join(parts)
+
+
+def read_text(response: Mapping[str, Any]) -> str:
+    """Return the response of a read as text."""
+    return GAP.join([*(f"warning: {warning}" for warning in response["warnings"]), _snippet(response)])
+
+
+def status_text(status: Mapping[str, Any]) -> str:
+    """Return a status as text, one line a fact."""
+    lines = [f"{name}: {value}" for name, value in status.items() if not isinstance(value, list | dict)]
+    lines += [f"{language}: {count} files" for language, count in status["languages"].items()]
+    lines += [f"skipped {one['count']}: {one['reason']} (such as {one['examples'][0]})" for one in status["skipped"]]
+    lines += [f"warning: {warning}" for warning in status["warnings"]]
+    return "\n".join(lines)
+
+
+def _snippet(snippet: Mapping[str, Any]) -> str:
+    name = f" {snippet['name']}" if snippet["name"] else ""
+    cut = ", truncated" if snippet["truncated"] else ""
+    return f"{snippet['reference']} {snippet['kind']}{name} (id {snippet['id']}{cut})\n{snippet['content']}"
+
+
+def _lengths(lines: Sequence[str]) -> list[int]:
+    """Return the characters of the first 1, 2, … lines, joined by line feeds."""
+    return list(accumulate(lines, lambda total, line: total + 1 + len(line), initial=-1))[1:]
+
+
+def _share(sizes: Sequence[int], budget: int) -> int:
+    """Return the size that all may have so that they fit together: those that are smaller leave more to the others."""
+    left = budget
+    ordered = sorted(sizes)
+    for place, size in enumerate(ordered):
+        share = left // (len(ordered) - place)
+        if size > share:
+            return share
+        left -= size
+    return budget

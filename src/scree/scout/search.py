@@ -1,0 +1,364 @@
+"""Rank the candidates of a snapshot, check what is returned against the disk, and cut it to the budget.
+
+The disk is right: nothing is returned of a file that is not, byte for byte, the one that was indexed. Writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scree.core.arguments import shown as shown_value
+from scree.core.encoder import Encoder
+from scree.core.files import ChangedWhileRead, contained, decode_utf8, read_source
+from scree.core.lexical_index import add_scores, length_norms, term_numbers
+from scree.core.printable import printable
+from scree.core.ranking import best_first, hybrid_scores, keyword_scores, semantic_scores
+from scree.core.vectors import UnitRows
+from scree.errors import ArgumentError, ChangedFileError, NotFoundError, ScreeError
+from scree.scout.analysis import MAX_FILE_BYTES
+from scree.scout.arguments import Mode, ReadArguments, SearchArguments
+from scree.scout.languages import DOCS
+from scree.scout.outlines import split_lines
+from scree.scout.render import allot, fitting
+from scree.scout.snapshot import Entry, Relation, Snapshot
+
+# The contract's.
+MAX_NEIGHBOURS = 3
+
+# What `outlines` calls a window of a long function.
+FRAGMENT = "fragment"
+
+# Warnings of a kind beyond these are counted.
+MAX_WARNINGS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate in its place; scores that play no part in the mode are None."""
+
+    position: int
+    score: float
+    bm25: float | None
+    cosine: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A candidate that was checked, with its lines as they are on the disk."""
+
+    entry: Entry
+    lines: tuple[str, ...]
+    truncated: bool = False
+
+
+class Disk:
+    """The files of a root, as they are during one request; each is read once.
+
+    Attributes:
+        warnings: one for each file that is not as it was indexed.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.warnings: list[str] = []
+        self._root = root
+        self._lines: dict[str, list[str] | ScreeError] = {}
+
+    def snippet(self, entry: Entry) -> Snippet:
+        """Return a candidate with its lines.
+
+        Raises:
+            ChangedFileError: its file is not as it was indexed, gone, or not to be read.
+        """
+        lines = self._lines.get(entry.path)
+        if lines is None:
+            try:
+                lines = self._read(entry)
+            except ChangedFileError as error:
+                lines = error
+                self.warnings.append(str(error))
+            self._lines[entry.path] = lines
+        if isinstance(lines, ScreeError):
+            raise lines
+        if not 1 <= entry.start_line <= entry.end_line <= len(lines):
+            raise ChangedFileError(
+                f'"{printable(entry.path)}" has no such lines: the index is damaged; build it again.'
+            )
+        return Snippet(entry, tuple(lines[entry.start_line - 1 : entry.end_line]))
+
+    def _read(self, entry: Entry) -> list[str]:
+        shown = printable(entry.path)
+        try:
+            source = read_source(self._root, contained(entry.path), MAX_FILE_BYTES, decode_utf8)
+        except (FileNotFoundError, NotADirectoryError):
+            raise ChangedFileError(f'"{shown}" is gone since it was indexed; {REBUILD}.') from None
+        except (ScreeError, OSError, ChangedWhileRead) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise ChangedFileError(f'"{shown}" cannot be checked ({reason}); {REBUILD}.') from error
+        if source.sha256 != entry.sha256:
+            raise ChangedFileError(f'"{shown}" changed since it was indexed; {REBUILD}.')
+        return split_lines(source.text)
+
+
+REBUILD = "build the index again to find it"
+
+
+class Searcher:
+    """Searches one snapshot. Use one instance from one thread at a time."""
+
+    def __init__(self, snapshot: Snapshot, encoder: Encoder | None) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            snapshot: open.
+            encoder: the one the snapshot was built with; None where only words count.
+        """
+        self.snapshot = snapshot
+        self._encoder = encoder
+        self._norms: NDArray[np.float32] | None = None
+        self._vectors: tuple[NDArray[np.int64], UnitRows] | None = None
+
+    def search(self, arguments: SearchArguments, mode: Mode) -> dict[str, Any]:
+        """Answer a query: `results`, `neighbors`, `warnings` and `returned_chars` of a response.
+
+        Raises:
+            ArgumentError: the mode needs an encoder and there is none.
+            DamagedIndexError: the index cannot be trusted.
+        """
+        disk = Disk(self.snapshot.root)
+        warnings: list[str] = []
+        allowed = self._allowed(arguments, warnings)
+        chosen = self._choose(self._ranked(arguments.query, mode, allowed), arguments, disk, warnings)
+        counts = allot([snippet.lines for _, snippet in chosen], arguments.max_chars)
+        shown = [(rank, cut(snippet, count)) for (rank, snippet), count in zip(chosen, counts, strict=True) if count]
+        if len(shown) < len(chosen):
+            warnings.append(f"{len(chosen) - len(shown)} more results did not fit into max_chars.")
+        results = [as_json(snippet) | scores_of(rank) for rank, snippet in shown]
+        left = arguments.max_chars - sum(len(result["content"]) for result in results)
+        neighbours = []
+        if arguments.expand:
+            neighbours = list(self._neighbours([snippet for _, snippet in shown], allowed, disk, left))
+        return {
+            "results": results,
+            "neighbors": neighbours,
+            "warnings": _bounded(disk.warnings) + warnings,
+            "returned_chars": sum(len(each["content"]) for each in [*results, *neighbours]),
+        }
+
+    def read(self, arguments: ReadArguments) -> dict[str, Any]:
+        """Return a symbol; for a fragment the function it is of, where that fits.
+
+        Raises:
+            NotFoundError: no symbol has this id.
+            ChangedFileError: its file is not as it was indexed.
+            ArgumentError: its first line alone is longer than `max_chars`.
+        """
+        entry = self.snapshot.find(arguments.symbol_id)
+        if entry is None:
+            raise NotFoundError(
+                f"{shown_value(arguments.symbol_id)} is no id of this index; search again: ids change with their file."
+            )
+        disk = Disk(self.snapshot.root)
+        snippet = disk.snippet(entry)
+        if entry.kind == FRAGMENT and entry.parent is not None:
+            whole = disk.snippet(self._entry(entry.parent))
+            if fitting(whole.lines, arguments.max_chars) == len(whole.lines):
+                snippet = whole
+        count = fitting(snippet.lines, arguments.max_chars)
+        if not count:
+            raise ArgumentError(_long_line(snippet, arguments.max_chars))
+        content = as_json(cut(snippet, count))
+        return content | {"requested_id": entry.id, "warnings": [], "returned_chars": len(content["content"])}
+
+    def _allowed(self, arguments: SearchArguments, warnings: list[str]) -> NDArray[np.bool_]:
+        """Return which candidates the filters let through."""
+        languages = list(self.snapshot.facts.languages)
+        if arguments.language is not None:
+            wanted = {arguments.language}
+            if arguments.language not in languages:
+                warnings.append(f"The index has no {arguments.language} file; it has {', '.join(sorted(languages))}.")
+        else:
+            wanted = set(languages) if arguments.include_docs else set(languages) - DOCS
+        by_number = np.array([language in wanted for language in languages], np.bool_)
+        allowed: NDArray[np.bool_] = by_number[self.snapshot.column("language")]
+        return allowed
+
+    def _ranked(self, query: str, mode: Mode, allowed: NDArray[np.bool_]) -> Iterator[Ranked]:
+        """Yield the candidates that may be returned, best first."""
+        positions = np.flatnonzero(allowed)
+        documents = self.snapshot.column("file")[positions].astype(np.int64)
+        words = None if mode == "dense" else self._word_scores(query)[positions]
+        meaning = None if mode == "lexical" else self._similarities(query)[positions]
+        if words is None:
+            assert meaning is not None
+            scores = semantic_scores(documents, meaning)
+        elif meaning is None:
+            scores = keyword_scores(documents, words)
+        else:
+            scores = hybrid_scores(documents, words, meaning)
+        for place in best_first(scores).tolist():
+            yield Ranked(int(positions[place]), float(scores[place]), _number(words, place), _number(meaning, place))
+
+    def _word_scores(self, query: str) -> NDArray[np.float32]:
+        """Return the BM25 score of every candidate: `(symbols,)`."""
+        if self._norms is None:
+            self._norms = length_norms(self.snapshot.column("length"))
+        scores = np.zeros(self.snapshot.facts.symbols, np.float32)
+        for term in dict.fromkeys(term_numbers(query)):
+            postings = self.snapshot.postings(term)
+            if postings is not None:
+                add_scores(scores, postings, self._norms)
+        return scores
+
+    def _similarities(self, query: str) -> NDArray[np.float32]:
+        """Return the cosine similarity of every candidate: `(symbols,)`, NaN where one has no embedding."""
+        if self._encoder is None:
+            raise ArgumentError(
+                "mode must be lexical: there is no encoder; build the index with a model for the others."
+            )
+        if self._vectors is None:
+            self._vectors = self._load_vectors(self._encoder.dimension)
+        positions, rows = self._vectors
+        similarities = np.full(self.snapshot.facts.symbols, np.nan, np.float32)
+        similarities[positions] = rows.similarities(self._encoder.encode_query(query))
+        return similarities
+
+    def _load_vectors(self, dimension: int) -> tuple[NDArray[np.int64], UnitRows]:
+        rows, positions = UnitRows(dimension), []
+        for position, packed in self.snapshot.vectors(dimension):
+            rows.append(packed)
+            positions.append(position)
+        return np.array(positions, np.int64), rows
+
+    def _choose(
+        self, ranked: Iterable[Ranked], arguments: SearchArguments, disk: Disk, warnings: list[str]
+    ) -> list[tuple[Ranked, Snippet]]:
+        """Return the best candidates that are as they were indexed and share no line."""
+        chosen: list[tuple[Ranked, Snippet]] = []
+        taken = Taken()
+        for rank in ranked:
+            entry = self._entry(rank.position)
+            if taken.overlaps(entry):
+                continue
+            try:
+                snippet = disk.snippet(entry)
+            except ChangedFileError:
+                continue
+            if not fitting(snippet.lines, arguments.max_chars):
+                warnings.append(_long_line(snippet, arguments.max_chars))
+                continue
+            taken.add(entry)
+            chosen.append((rank, snippet))
+            if len(chosen) == arguments.top_k:
+                break
+        return chosen
+
+    def _neighbours(
+        self, shown: Sequence[Snippet], allowed: NDArray[np.bool_], disk: Disk, left: int
+    ) -> Iterator[dict[str, Any]]:
+        """Yield what the shown snippets call and what calls them, in `left` characters, no line that was shown."""
+        taken = Taken()
+        for snippet in shown:
+            taken.add(snippet.entry)
+        found = 0
+        for snippet in shown:
+            for relation in self.snapshot.relations(snippet.entry.position):
+                if found == MAX_NEIGHBOURS or left <= 0:
+                    return
+                entry = self._entry(relation.other)
+                if not allowed[relation.other] or taken.overlaps(entry):
+                    continue
+                try:
+                    neighbour = disk.snippet(entry)
+                except ChangedFileError:
+                    continue
+                count = fitting(neighbour.lines, left)
+                if not count:
+                    continue
+                neighbour = cut(neighbour, count)
+                taken.add(neighbour.entry)
+                content = as_json(neighbour) | relation_of(relation, snippet.entry)
+                left -= len(content["content"])
+                found += 1
+                yield content
+
+    def _entry(self, position: int) -> Entry:
+        return self.snapshot.entry(position)
+
+
+class Taken:
+    """Lines that are already returned, by file."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[str, list[tuple[int, int]]] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Take the lines of a candidate."""
+        self._ranges.setdefault(entry.path, []).append((entry.start_line, entry.end_line))
+
+    def overlaps(self, entry: Entry) -> bool:
+        """Whether any of a candidate's lines is taken."""
+        ranges = self._ranges.get(entry.path, ())
+        return any(start <= entry.end_line and entry.start_line <= end for start, end in ranges)
+
+
+def cut(snippet: Snippet, count: int) -> Snippet:
+    """Return the first `count` lines of a snippet, which then says so."""
+    if count == len(snippet.lines):
+        return snippet
+    entry = replace(snippet.entry, end_line=snippet.entry.start_line + count - 1)
+    return Snippet(entry, snippet.lines[:count], truncated=True)
+
+
+def as_json(snippet: Snippet) -> dict[str, Any]:
+    """Return what results, neighbours and reads have in common."""
+    entry = snippet.entry
+    return {
+        "id": entry.id,
+        "path": printable(entry.path),
+        "name": printable(entry.name),
+        "kind": entry.kind,
+        "language": entry.language,
+        "start_line": entry.start_line,
+        "end_line": entry.end_line,
+        "reference": f"{printable(entry.path)}:{entry.start_line}-{entry.end_line}",
+        "content": "\n".join(snippet.lines),
+        "file_sha256": entry.sha256.hex(),
+        "verified": True,
+        "truncated": snippet.truncated,
+        **({"parent_id": entry.parent_id} if entry.kind == FRAGMENT else {}),
+    }
+
+
+def scores_of(rank: Ranked) -> dict[str, float | None]:
+    """Return the scores of a result."""
+    return {"score": rank.score, "bm25_score": rank.bm25, "cosine_similarity": rank.cosine}
+
+
+def relation_of(relation: Relation, source: Entry) -> dict[str, str]:
+    """Return what a neighbour has in place of the scores."""
+    return {"relation": relation.kind, "direction": relation.direction, "from_id": source.id}
+
+
+def _number(scores: NDArray[np.float32] | None, place: int) -> float | None:
+    return None if scores is None or np.isnan(scores[place]) else float(scores[place])
+
+
+def _long_line(snippet: Snippet, max_chars: int) -> str:
+    entry = snippet.entry
+    return (
+        f'"{printable(entry.path)}:{entry.start_line}" has a line of {len(snippet.lines[0]):,} characters, more than '
+        f"max_chars, {max_chars:,}; it is left out."
+    )
+
+
+def _bounded(warnings: Sequence[str]) -> list[str]:
+    shown = list(islice(warnings, MAX_WARNINGS))
+    rest = len(warnings) - len(shown)
+    return [*shown, f"{rest} more files are not as they were indexed."] if rest else shown
