@@ -19,7 +19,7 @@ import pytest
 from scree.docs.lease import INDEX_FOLDER, WriterLease
 from tests.oracle import PATIENCE_SECONDS, content
 from tests.processes.conftest import SLOW, SLOW_FILES
-from tests.processes.programs import SCREE, SECONDS, complaint, printed, running, scree
+from tests.processes.programs import SCREE, SECONDS, UNPRIVILEGED, complaint, printed, running, scree
 from tests.repositories import GitRepository
 from tests.waiting import eventually
 
@@ -207,6 +207,20 @@ def test_status_without_an_index_makes_none(git_repository: Callable[..., GitRep
         0,
     )
     assert not (root / ".scree").exists()
+
+
+@pytest.mark.requirement("command-status")
+def test_status_names_what_nobody_may_read(git_repository: Callable[..., GitRepository]) -> None:
+    root = git_repository({"closed.md": "# C", "closed/in.md": "# I", "open.md": "# O"}).path
+    (root / "closed.md").chmod(0)
+    (root / "closed").chmod(0)
+    try:
+        done = scree("status", "--json", cwd=root, prefix=UNPRIVILEGED)
+        skipped = {row["path"]: row["reason"] for row in json.loads(done.stdout)["skipped"]}
+        assert {path for path, reason in skipped.items() if reason == "cannot be read"} == {"closed.md", "closed"}
+        assert "open.md" not in skipped
+    finally:
+        (root / "closed").chmod(0o755)
 
 
 @pytest.mark.requirement("command-status")

@@ -6,6 +6,7 @@ import random
 import shutil
 import sqlite3
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -83,6 +84,12 @@ def save_by_renaming(root: Path) -> None:
 def save_with_backup(root: Path) -> None:
     (root / "backed-up.md").rename(root / "backed-up.md~")
     (root / "backed-up.md").write_text(page("written in place of its backup"))
+
+
+def save_fifty_times(root: Path) -> None:
+    for number in range(50):
+        (root / "saved.md").write_text(page(f"version {number}"))
+        time.sleep(0.02)
 
 
 def save_from_outside(root: Path) -> None:
@@ -204,6 +211,7 @@ def become_repository(root: Path) -> None:
         edit,
         save_by_renaming,
         save_with_backup,
+        save_fifty_times,
         save_from_outside,
         remove,
         rename,

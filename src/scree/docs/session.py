@@ -37,6 +37,8 @@ from scree.errors import (
     StorageError,
 )
 
+UNREADABLE = "cannot be read"
+
 
 class Session:
     """What a client or a command does with one root.
@@ -238,7 +240,8 @@ class Session:
         """Return a picture of the index."""
         walk = self.rules.walk()
         path = index_path(self.root)
-        skipped = dict(walk.skipped)
+        skipped = dict(walk.skipped) | dict.fromkeys(walk.unreadable, UNREADABLE)
+        skipped |= {path: UNREADABLE for path in walk.files if not os.access(self.root / path, os.R_OK)}
         files: list[tuple[str, int]] = []
         model = last_sync = None
         holder = None
