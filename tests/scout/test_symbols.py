@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from scree.scout import tree_symbols
 from scree.scout.languages import TABLE_BY_NAME, language_of
 from scree.scout.outlines import CHUNK_LINES, FRAGMENT_LINES, FRAGMENT_OVERLAP, LONG_FUNCTION_LINES
 from scree.scout.symbols import Candidate, Outline, outline, split_lines
@@ -200,6 +201,12 @@ class TestWhatBelongsToASymbol:
         assert lines_of(outline("int a; // of a\nint f() { return 1; }\n", "c"), "f") == (2, 2)
 
     @pytest.mark.requirement("scout-symbol-range")
+    def test_what_leads_to_a_class_is_not_its_methods(self) -> None:
+        found = outline("// of A\nclass A { f() {} }\n", "javascript")
+        assert lines_of(found, "A") == (1, 2)
+        assert lines_of(found, "A.f") == (2, 2)
+
+    @pytest.mark.requirement("scout-symbol-range")
     def test_a_block_comment_that_ends_on_the_symbols_line(self) -> None:
         assert lines_of(outline("/* of\n f */ int f() { return 1; }\n", "c"), "f") == (1, 2)
 
@@ -288,6 +295,17 @@ def test_what_is_in_no_language_at_all_is_chunks() -> None:
     found = outline("¿¿ ::== )) }} §§§ ]] ((\n" * 100, "java")
     assert not found.parsed
     assert [each.kind for each in found.candidates] == ["chunk", "chunk"]
+
+
+@pytest.mark.requirement("scout-unparsable")
+def test_a_parse_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "int f() { return 1; }\n" * 1_000
+    with monkeypatch.context() as patch:
+        patch.setattr(tree_symbols, "MAX_PARSE_SECONDS", -1.0)
+        given_up = outline(source, "c")
+    assert not given_up.parsed
+    assert {each.kind for each in given_up.candidates} == {"chunk"}
+    assert len([each for each in outline(source, "c").candidates if each.kind == "function"]) == 1_000
 
 
 @pytest.mark.requirement("scout-unparsable")

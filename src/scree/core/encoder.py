@@ -69,11 +69,6 @@ class Passage:
     windows: int | None = None
 
 
-def content_key(context: str, text: str) -> bytes:
-    """Return the 16 bytes that name what the encoder sees of a passage: a SHA-256, cut to half its length."""
-    return hashlib.sha256(f"{context}\0{text}".encode("utf-8", "surrogatepass")).digest()[:16]
-
-
 class Encoder(Protocol):
     """Makes unit vectors of text. May be used from several threads at once.
 

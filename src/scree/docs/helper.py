@@ -5,6 +5,7 @@ A session starts it, talks to it over its standard input, which is a socket, and
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from scree.docs.host import Host
 from scree.docs.session import Session
 from scree.docs.settings import Settings
+from scree.errors import EncoderError
 
 
 def main() -> None:
@@ -28,7 +30,12 @@ def main() -> None:
         session.stand_by(int(pid), trouble)
         return session
 
-    Host(Path(root), open_session).adopt(socket.socket(fileno=os.dup(0))).result()
+    host = Host(Path(root), open_session)
+    ended = host.adopt(socket.socket(fileno=os.dup(0)))
+    # Somebody waits for the first answer already: what that needs is loaded while the protocol is imported.
+    with contextlib.suppress(EncoderError):  # which the search will say
+        host.session().encoder()
+    ended.result()
     os._exit(0)
 
 

@@ -17,10 +17,14 @@ from scree.core.files import ChangedWhileRead, decode_utf8, read_source
 from scree.core.lexical_index import CHUNK_SHIFT, HEADING_WEIGHT, MAX_FREQUENCY, TERM_SHIFT, term_numbers
 from scree.errors import SkippedFile
 from scree.scout.outlines import Candidate, Outline
+from scree.scout.postings import defining_numbers
 from scree.scout.symbols import outline, split_lines
 
 # The contract's: a larger file is data or generated.
 MAX_FILE_BYTES = 1_000_000
+
+# What `outlines` calls a window of a long function; it shares the function's name and defines nothing.
+FRAGMENT = "fragment"
 
 # What is put in front of a candidate's code for the encoder, and its code, at most: far beyond what 512 tokens hold.
 MAX_SEEN_CHARS = 8_192
@@ -102,6 +106,9 @@ def count_terms(path: str, found: Outline, lines: Sequence[str]) -> tuple[NDArra
         counts = np.minimum(counts, MAX_FREQUENCY)
         lengths[place] = counts.sum()
         parts.append(numbers << TERM_SHIFT | np.uint64(place << CHUNK_SHIFT) | counts.astype(np.uint64))
+        if candidate.kind != FRAGMENT:
+            names = np.array(defining_numbers(candidate.name), np.uint64)
+            parts.append(names << TERM_SHIFT | np.uint64(place << CHUNK_SHIFT | MAX_FREQUENCY))
     postings = np.concatenate([np.empty(0, np.uint64), *parts])
     postings.sort()
     return lengths, postings

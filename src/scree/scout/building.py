@@ -31,7 +31,7 @@ from scree.core.encoder import Encoder, Passage
 from scree.core.printable import printable
 from scree.errors import ArgumentError, LockedIndexError, ReadOnlyIndexError, StorageError
 from scree.scout.analysis import Analysed
-from scree.scout.files import EXAMPLES, list_files, require_some
+from scree.scout.files import EXAMPLES, is_test, list_files, require_some
 from scree.scout.graph import edges
 from scree.scout.outlines import Outline
 from scree.scout.parallel import analyse_all
@@ -83,6 +83,7 @@ def build(root: Path, output: Path, model: Model | None, max_symbols: int, progr
             connection = closing.enter_context(contextlib.closing(_empty(aside)))
             with transaction(connection):
                 work = _Build(connection, output.parent, model, earlier, max_symbols)
+                closing.callback(work.close)
                 analysed = closing.enter_context(
                     contextlib.closing(analyse_all(root, listing.files, model is not None))
                 )
@@ -106,6 +107,9 @@ class _Outlines(Mapping[str, Outline]):
     def add(self, path: str, pickled: bytes) -> None:
         self._places[path] = (self._file.tell(), len(pickled))
         self._file.write(pickled)
+
+    def close(self) -> None:
+        self._file.close()
 
     def __getitem__(self, path: str) -> Outline:
         start, length = self._places[path]
@@ -150,6 +154,11 @@ class _Build:
         self._unparsed: list[str] = []
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._embedded = self._reused = 0
+
+    def close(self) -> None:
+        """Drop what was put aside."""
+        self._postings.close()
+        self._outlines.close()
 
     def run(self, analysed: Iterator[Analysed]) -> None:
         """Take all files; embed what has no vector yet while the next are being parsed."""
@@ -208,7 +217,7 @@ class _Build:
                 known = self._earlier.vector_of(key) if self._earlier else None
                 if known is None:
                     self._waiting.append((first + place, key))
-                    yield Passage(context, code)
+                    yield Passage(context, code, windows=1)
                 else:
                     self._reused += 1
                     self._store_vector(first + place, key, known)
@@ -233,7 +242,7 @@ class _Build:
             self._unparsed.append(file.path)
         self._content.update(repr((file.path, file.language, file.sha256)).encode("utf-8", "surrogateescape"))
         self._connection.execute(
-            "INSERT INTO files VALUES (?, ?, ?, ?)", (number, _storable(file.path), file.language, file.sha256)
+            "INSERT INTO files VALUES (?, ?, ?, ?)", (number, os.fsencode(file.path), file.language, file.sha256)
         )
         self._connection.executemany(
             "INSERT INTO candidates VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -254,6 +263,7 @@ class _Build:
         self._columns["file"].append(np.full(count, number, np.int64))
         self._columns["language"].append(np.full(count, language, np.int64))
         self._columns["length"].append(file.lengths)
+        self._columns["test"].append(np.full(count, is_test(file.path), np.int64))
         self._postings.add(first, file.postings)
         self._outlines.add(file.path, file.outline)
         return first

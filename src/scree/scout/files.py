@@ -7,6 +7,7 @@ languages. It opens nothing.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,6 +24,11 @@ EXAMPLES = 3
 
 # A suffix of every name: which types are known is decided here, so that the others can be counted.
 ANY = ("",)
+
+# Folders and files of tests, as the tools of many languages find them: pytest, go test, Jest, JUnit, NUnit, RSpec.
+TEST = re.compile(
+    r"(?:^|/)(?:tests?|__tests__|specs?|testing|testdata)/|(?:^|/)test_[^/]*$|(?:_test|_spec|\.test|\.spec|Tests?)\.[^./]+$"
+)
 
 UNREADABLE = "cannot be read"
 
@@ -105,6 +111,11 @@ def list_files(root: Path) -> Listing:
             files.append(Found(path, language, status.st_size))
     require_some(root, files, skipped)
     return Listing(tuple(files), skipped)
+
+
+def is_test(path: str) -> bool:
+    """Whether a file holds tests, by its path relative to the root."""
+    return TEST.search(path) is not None
 
 
 def require_some(root: Path, files: Iterable[object], skipped: Skipped) -> None:

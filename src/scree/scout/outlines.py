@@ -6,7 +6,6 @@ functions, chunks where there is nothing better. Refuses to parse, and to know a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -30,8 +29,6 @@ TYPES = frozenset({
 MAX_LINE_CHARS = 1_000
 
 BYTE_ORDER_MARK = "\ufeff"
-
-LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +133,17 @@ class CallSite:
     target: str
 
 
+def unix_line_ends(source: str) -> str:
+    """Return `source` with LF at the end of each line."""
+    return source.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def split_lines(source: str) -> list[str]:
     """Return the lines of `source` without their ends, the way an editor counts: LF, CRLF or CR ends a line.
 
     No other character does, neither form feed nor U+2028. What follows the last end counts only if there is something.
     """
-    lines = LINE_END.split(source)
+    lines = unix_line_ends(source).split("\n")
     if not lines[-1]:
         lines.pop()
     return lines

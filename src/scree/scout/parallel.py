@@ -38,7 +38,7 @@ def analyse_all(root: Path, files: Sequence[Found], with_texts: bool) -> Generat
     pool = ProcessPoolExecutor(workers, context, _start_worker)
     ahead: deque[Future[list[Analysed]]] = deque()
     try:
-        for batch in _batches(files):
+        for batch in batches(files):
             ahead.append(pool.submit(_analyse_batch, root, batch, with_texts))
             if len(ahead) >= BATCHES_AHEAD * workers:
                 yield from ahead.popleft().result()
@@ -65,7 +65,7 @@ def _analyse_batch(root: Path, files: Sequence[Found], with_texts: bool) -> list
     return [analyse(root, file.path, file.language, with_texts) for file in files]
 
 
-def _batches(files: Iterable[Found]) -> Iterable[list[Found]]:
+def batches(files: Iterable[Found]) -> Iterable[list[Found]]:
     """Cut the files into runs of about `BATCH_BYTES`."""
     ends = itertools.accumulate((file.size for file in files), initial=0)
     for _, batch in itertools.groupby(zip(ends, files, strict=False), key=lambda pair: pair[0] // BATCH_BYTES):

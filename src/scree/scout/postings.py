@@ -6,6 +6,7 @@ Takes part in the caller's transaction; knows neither files nor symbols, only po
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +16,12 @@ from typing import IO, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scree.core.lexical_index import CHUNK_SHIFT, TERM_SHIFT
+from scree.core.lexical_index import CHUNK_SHIFT, TERM_SHIFT, term_number
+
+NAME = re.compile(r"\w+")
+
+# In front of the terms that only definitions have; no text gives a term with such a character.
+DEFINES = "\0"
 
 # Postings held in memory before they are sorted and put aside: 32 MB.
 MAX_HELD = 4_000_000
@@ -58,6 +64,9 @@ CREATE TABLE postings (term INTEGER PRIMARY KEY, candidates BLOB NOT NULL);
         for low in range(0, TERMS, TERMS // RANGES):
             parts = [_between(source, low, low + TERMS // RANGES) for source in sources]
             connection.executemany("INSERT INTO postings VALUES (?, ?)", _rows(np.concatenate([_NONE, *parts])))
+
+    def close(self) -> None:
+        """Drop what was put aside."""
         for run in self._runs:
             run.close()
 
@@ -93,6 +102,19 @@ def _rows(postings: NDArray[np.uint64]) -> Iterator[tuple[int, bytes]]:
     ends = np.append(starts, len(postings))[1:]
     for term, start, end in zip(terms[starts].tolist(), starts.tolist(), ends.tolist(), strict=True):
         yield term, candidates[start:end].tobytes()
+
+
+def defining_numbers(name: str) -> list[int]:
+    """Return the numbers of the terms by which a symbol with this qualified name is found as a definition."""
+    return naming_numbers(" ".join(NAME.findall(name)[-1:]))
+
+
+def naming_numbers(query: str) -> list[int]:
+    """Return the numbers of the terms that find the definitions of what a query may name: one for each word.
+
+    A query that names a symbol means its definition and not the many places that use it.
+    """
+    return [term_number(DEFINES + word.casefold()) for word in NAME.findall(query)]
 
 
 def read_postings(connection: sqlite3.Connection, term: int) -> NDArray[np.uint32] | None:

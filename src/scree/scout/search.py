@@ -5,7 +5,7 @@ The disk is right: nothing is returned of a file that is not, byte for byte, the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -17,23 +17,26 @@ from numpy.typing import NDArray
 from scree.core.arguments import shown as shown_value
 from scree.core.encoder import Encoder
 from scree.core.files import ChangedWhileRead, contained, decode_utf8, read_source
+from scree.core.lexical import terms
 from scree.core.lexical_index import add_scores, length_norms, term_numbers
 from scree.core.printable import printable
-from scree.core.ranking import best_first, hybrid_scores, keyword_scores, semantic_scores
+from scree.core.ranking import Spread, hybrid_scores, keyword_scores, semantic_scores
 from scree.core.vectors import UnitRows
 from scree.errors import ArgumentError, ChangedFileError, NotFoundError, ScreeError
-from scree.scout.analysis import MAX_FILE_BYTES
+from scree.scout.analysis import FRAGMENT, MAX_FILE_BYTES
 from scree.scout.arguments import Mode, ReadArguments, SearchArguments
 from scree.scout.languages import DOCS
 from scree.scout.outlines import split_lines
+from scree.scout.postings import naming_numbers
 from scree.scout.render import allot, fitting
 from scree.scout.snapshot import Entry, Relation, Snapshot
 
 # The contract's.
 MAX_NEIGHBOURS = 3
 
-# What `outlines` calls a window of a long function.
-FRAGMENT = "fragment"
+# What a candidate in a test counts, unless the query asks for tests. On the one set for code .5 and .7 do as well.
+TEST_WEIGHT = 0.5
+TEST_WORDS = frozenset({"test", "tests", "testing", "spec", "specs"})
 
 # Warnings of a kind beyond these are counted.
 MAX_WARNINGS = 20
@@ -41,8 +44,17 @@ MAX_WARNINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate in its place; scores that play no part in the mode are None."""
+    """A candidate as it was ranked.
 
+    Attributes:
+        place: among those that were ranked.
+        position: in the snapshot.
+        score: it goes by.
+        bm25: None if words play no part.
+        cosine: None if meaning plays no part, or there is no embedding.
+    """
+
+    place: int
     position: int
     score: float
     bm25: float | None
@@ -189,8 +201,8 @@ class Searcher:
         allowed: NDArray[np.bool_] = by_number[self.snapshot.column("language")]
         return allowed
 
-    def _ranked(self, query: str, mode: Mode, allowed: NDArray[np.bool_]) -> Iterator[Ranked]:
-        """Yield the candidates that may be returned, best first."""
+    def _ranked(self, query: str, mode: Mode, allowed: NDArray[np.bool_]) -> Candidates:
+        """Rank the candidates that may be returned."""
         positions = np.flatnonzero(allowed)
         documents = self.snapshot.column("file")[positions].astype(np.int64)
         words = None if mode == "dense" else self._word_scores(query)[positions]
@@ -202,15 +214,20 @@ class Searcher:
             scores = keyword_scores(documents, words)
         else:
             scores = hybrid_scores(documents, words, meaning)
-        for place in best_first(scores).tolist():
-            yield Ranked(int(positions[place]), float(scores[place]), _number(words, place), _number(meaning, place))
+        return Candidates(positions, Spread(documents, scores, self._weights(query, positions)), words, meaning)
+
+    def _weights(self, query: str, positions: NDArray[np.intp]) -> NDArray[np.float64] | None:
+        """Return what each candidate counts: tests less, for they repeat the words of what they test."""
+        if not TEST_WORDS.isdisjoint(terms(query)):
+            return None
+        return np.where(self.snapshot.column("test")[positions] > 0, TEST_WEIGHT, 1.0)
 
     def _word_scores(self, query: str) -> NDArray[np.float32]:
         """Return the BM25 score of every candidate: `(symbols,)`."""
         if self._norms is None:
             self._norms = length_norms(self.snapshot.column("length"))
         scores = np.zeros(self.snapshot.facts.symbols, np.float32)
-        for term in dict.fromkeys(term_numbers(query)):
+        for term in dict.fromkeys(term_numbers(query) + naming_numbers(query)):
             postings = self.snapshot.postings(term)
             if postings is not None:
                 add_scores(scores, postings, self._norms)
@@ -237,12 +254,12 @@ class Searcher:
         return np.array(positions, np.int64), rows
 
     def _choose(
-        self, ranked: Iterable[Ranked], arguments: SearchArguments, disk: Disk, warnings: list[str]
+        self, candidates: Candidates, arguments: SearchArguments, disk: Disk, warnings: list[str]
     ) -> list[tuple[Ranked, Snippet]]:
         """Return the best candidates that are as they were indexed and share no line."""
         chosen: list[tuple[Ranked, Snippet]] = []
         taken = Taken()
-        for rank in ranked:
+        for rank in candidates:
             entry = self._entry(rank.position)
             if taken.overlaps(entry):
                 continue
@@ -254,6 +271,7 @@ class Searcher:
                 warnings.append(_long_line(snippet, arguments.max_chars))
                 continue
             taken.add(entry)
+            candidates.take(rank)
             chosen.append((rank, snippet))
             if len(chosen) == arguments.top_k:
                 break
@@ -290,6 +308,33 @@ class Searcher:
 
     def _entry(self, position: int) -> Entry:
         return self.snapshot.entry(position)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What a query ranked, best first.
+
+    Attributes:
+        positions: `(n,)` of the candidates; the others are `(n,)` too.
+        spread: puts them in order.
+        words: BM25 scores, if they play a part.
+        meaning: cosine similarities, if they play a part.
+    """
+
+    positions: NDArray[np.intp]
+    spread: Spread
+    words: NDArray[np.float32] | None
+    meaning: NDArray[np.float32] | None
+
+    def __iter__(self) -> Iterator[Ranked]:
+        for place, score in self.spread:
+            yield Ranked(
+                place, int(self.positions[place]), score, _number(self.words, place), _number(self.meaning, place)
+            )
+
+    def take(self, rank: Ranked) -> None:
+        """Count a candidate as returned."""
+        self.spread.take(rank.place)
 
 
 class Taken:

@@ -35,7 +35,7 @@ APPLICATION_ID = 0x6D696372
 
 CREATE = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE files (file INTEGER PRIMARY KEY, path TEXT NOT NULL, language TEXT NOT NULL, sha256 BLOB NOT NULL);
+CREATE TABLE files (file INTEGER PRIMARY KEY, path BLOB NOT NULL, language TEXT NOT NULL, sha256 BLOB NOT NULL);
 CREATE TABLE candidates (
     position INTEGER PRIMARY KEY,
     id INTEGER NOT NULL UNIQUE,
@@ -62,7 +62,7 @@ CREATE INDEX edges_by_target ON edges (target, kind, source);
 SCHEMA = Schema(APPLICATION_ID, 1, CREATE, {})
 
 # One number a candidate, in the order of their positions.
-COLUMNS: Mapping[str, str] = {"file": "<i4", "language": "<i2", "length": "<i4"}
+COLUMNS: Mapping[str, str] = {"file": "<i4", "language": "<i2", "length": "<i4", "test": "<i1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,17 @@ class Facts:
     dimension: int | None
     embedded: int
     reused: int
+
+
+FACT_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "str": str,
+    "str | None": (str, NoneType),
+    "int": int,
+    "int | None": (int, NoneType),
+    "dict[str, int]": dict,
+    "list[str]": list,
+    "list[dict[str, Any]]": list,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +167,7 @@ SELECT own.position, own.id, path, language, sha256, own.name, own.kind, own.sta
 FROM candidates AS own JOIN files USING (file) LEFT JOIN candidates AS outer ON outer.position = own.parent
 """
 ENTRY_TYPES: tuple[type | tuple[type, ...], ...] = (
-    int, int, str, str, bytes, str, str, int, int, (int, NoneType), (int, NoneType),
+    int, int, bytes, str, bytes, str, str, int, int, (int, NoneType), (int, NoneType),
 )  # fmt: skip
 
 RELATIONS = """
@@ -196,8 +207,8 @@ class Snapshot:
         self._connection.close()
 
     def column(self, name: str) -> NDArray[np.integer]:
-        """Return one number for each candidate, `(symbols,)`: `file`, `language` (its place in the facts' languages)
-        or `length` (in terms)."""
+        """Return one number for each candidate, `(symbols,)`: `file`, `language` (its place in the facts' languages),
+        `length` (in terms) or `test` (1 in a file of tests)."""
         import numpy as np
 
         if name not in self._columns:
@@ -262,7 +273,11 @@ class Snapshot:
 
     def _read_facts(self) -> Facts:
         rows = dict(self._connection.execute("SELECT name, value FROM facts"))
-        return Facts(**{field.name: json.loads(rows[field.name]) for field in fields(Facts)})
+        facts = {field.name: json.loads(rows[field.name]) for field in fields(Facts)}
+        for field in fields(Facts):
+            if not isinstance(facts[field.name], FACT_TYPES[str(field.type)]):
+                raise TypeError(f"fact {field.name}")
+        return Facts(**facts)
 
     @contextmanager
     def _trusted(self) -> Iterator[None]:
@@ -322,7 +337,9 @@ def _entry(row: tuple[Any, ...] | None) -> Entry:
             raise TypeError("candidate")
     position, number, path, language, sha256, name, kind, start, end, parent, parent_number = row
     parent_id = None if parent_number is None else id_text(parent_number)
-    return Entry(position, id_text(number), path, language, sha256, name, kind, start, end, parent, parent_id)
+    return Entry(
+        position, id_text(number), os.fsdecode(path), language, sha256, name, kind, start, end, parent, parent_id
+    )
 
 
 def open_earlier(path: Path) -> Snapshot | None:

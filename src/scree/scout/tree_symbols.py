@@ -1,6 +1,7 @@
 """Source → outline in any language that has a tree-sitter grammar and a query file, `queries/<language>.scm`.
 
-Pure but for the grammars and queries, which are part of the package. It knows captures, not languages:
+Pure but for the grammars and queries, which are part of the package, and for a clock that ends a parse that gets lost.
+It knows captures, not languages:
 
 - `@definition.<kind>` is a symbol, `@name` its name as it stands, `@path` a name of several parts (`A::b`),
   `@qualifier` what comes before the name although it stands elsewhere (Go's receiver); a pattern without a name in
@@ -11,14 +12,15 @@ Pure but for the grammars and queries, which are part of the package. It knows c
 - `@call` is what a call calls; `@import.module`, `@import.name`, `@import.member` are an import's parts.
 
 Several `@name`s are one name with what is between them. Of several definitions that share one the widest counts, then
-the one whose pattern comes first. `(#set! merge "true")` joins neighbours of one
-name, for languages that write a function as several equations. A function directly in a type is a method.
+the one whose pattern comes first. `(#set! merge "true")` joins neighbours of one name, for languages that write a
+function as several equations. A function directly in a type is a method.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import time
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +40,7 @@ from scree.scout.outlines import (
     assemble,
     chunks,
     split_lines,
+    unix_line_ends,
 )
 
 if TYPE_CHECKING:
@@ -49,12 +52,18 @@ SCOPE_REST = "scope.rest"
 
 # What joins the parts of a path in some language: A::b, a.b, a:b, a\b, a->b, a?.b.
 SEPARATOR = re.compile(r"\s*(?:::|->|\?\.|[.:\\])\s*")
+# `name with spaces`, 'key'
+QUOTED = re.compile(r"^([\"'`])(.+)\1$")
 TYPE_ARGUMENTS = re.compile(r"<[^<>]*>")
 OPERATOR = re.compile(r"\boperator\b.*", re.DOTALL)
 CALLEE = re.compile(r"[\w$@]+(?:(?:::|->|\?\.|[.:\\])[\w$]+[?!]?)*[?!]?")
 
 # A file without symbols of which more than half is an error is not in the language that its name says; our choice.
 MAX_ERROR_SHARE = 0.5
+# CPU time. A file of the largest size takes half a second; with some nonsense time grows with the square of the size.
+MAX_PARSE_SECONDS = 5.0
+# How much the parser is handed at once; it asks again for where it goes back to.
+READ_BYTES = 4_096
 # A query looks at each pair of an error's children: 0.1 s for so many, a minute for all that a file may have.
 MAX_ERROR_CHILDREN = 10_000
 # Deeper than 65,535 levels, which only machines write, a query takes minutes; no symbol is anywhere near.
@@ -111,21 +120,24 @@ class _Found:
 def tree_outline(source: str, language: Language) -> Outline:
     """Return the symbols that the language's query finds, and the code between them.
 
+    Not for two threads at once: a language has one parser.
+
     Args:
         source: the decoded file.
         language: one with a grammar.
     """
     # The parser ends lines at LF alone, and reads bytes: a lone surrogate has none.
-    text = source.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace")
-    name = language.name
-    root = _grammar(name).parser.parse(text).root_node
+    text = unix_line_ends(source).encode("utf-8", "replace")
+    grammar = _grammar(language.name)
+    root = _parse(text, grammar)
     errors = _error_bytes(root)
     if errors and language.second_grammar:
-        second = _grammar(language.second_grammar).parser.parse(text).root_node
-        second_errors = _error_bytes(second)
+        second = _grammar(language.second_grammar)
+        second_root = _parse(text, second)
+        second_errors = _error_bytes(second_root)
         if second_errors < errors:
-            name, root, errors = language.second_grammar, second, second_errors
-    found = _Found(text) if errors == math.inf else _search(root, text, _grammar(name))
+            grammar, root, errors = second, second_root, second_errors
+    found = _Found(text) if root is None or errors == math.inf else _search(root, text, grammar)
     # Macros can hide a namespace's end, and most of a good file is an error; its functions are found all the same.
     if errors > MAX_ERROR_SHARE * len(text) and not found.symbols:
         return chunks(source, parsed=False)
@@ -134,8 +146,23 @@ def tree_outline(source: str, language: Language) -> Outline:
     return assemble(source, definitions, _calls(found, definitions, spans), found.imports)
 
 
-def _error_bytes(root: tree_sitter.Node) -> float:
-    """Return how much of a tree could not be parsed; infinity for what a query would take minutes over."""
+def _parse(text: bytes, grammar: _Grammar) -> tree_sitter.Node | None:
+    """Return the root of the tree; None where there is none to be had in time."""
+    latest = time.thread_time() + MAX_PARSE_SECONDS
+    try:
+        return grammar.parser.parse(
+            lambda offset, _: text[offset : offset + READ_BYTES],
+            progress_callback=lambda _, __: time.thread_time() > latest,
+        ).root_node
+    except ValueError:
+        grammar.parser.reset()
+        return None
+
+
+def _error_bytes(root: tree_sitter.Node | None) -> float:
+    """Return how much of a tree could not be parsed; infinity without one, and where a query would take minutes."""
+    if root is None:
+        return math.inf
     total = 0
     nodes = [root]
     while nodes:
@@ -203,7 +230,7 @@ def _define(
         name = settings.get("name") or ""
     else:
         name = " ".join(found.text[slice(*key)].decode("utf-8", "replace").split())
-        name = name if "name" in captures else _dotted(name)
+        name = QUOTED.sub(r"\2", name) if "name" in captures else _dotted(name)
     qualifier = ".".join(_dotted(_text(each)) for each in captures.get("qualifier", ()))
     full_name = f"{qualifier}.{name}" if qualifier else name
     kind = SCOPE if capture == SCOPE_REST else capture.removeprefix(DEFINITION)
@@ -244,7 +271,7 @@ def _ranges(found: _Found, lines: Sequence[str]) -> list[_Symbol]:
     leads: dict[int, int] = {}
     for node in found.leads:
         first, last = _rows(node)
-        if not lines[first][: node.start_point.column].strip():
+        if first < len(lines) and not lines[first][: node.start_point.column].strip():
             leads[last] = min(first, leads.get(last, first))
     symbols = []
     for symbol in found.symbols.values():
@@ -257,9 +284,12 @@ def _ranges(found: _Found, lines: Sequence[str]) -> list[_Symbol]:
         first, last = rows
         if first >= len(lines) or len(lines[first]) > MAX_LINE_CHARS:
             continue
-        first = min(first, leads.get(first, first))
-        while first - 1 in leads:
-            first = leads[first - 1]
+        before = found.text[found.text.rfind(b"\n", 0, span[0]) + 1 : span[0]]
+        # What leads to the first symbol of a line is not the next one's.
+        if first in leads or not before.strip():
+            first = min(first, leads.get(first, first))
+            while first - 1 in leads:
+                first = leads[first - 1]
         symbols.append(replace(symbol, span=span, rows=(first, min(last, len(lines) - 1))))
     symbols.sort(key=lambda each: (each.span[0], -each.span[1]))
     return symbols

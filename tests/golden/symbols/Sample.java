@@ -33,7 +33,10 @@ public class Sample<T extends Comparable<T>> {
     }
 
     enum State {
-        OPEN, CLOSED;
+        OPEN {
+            State next() { return CLOSED; }
+        },
+        CLOSED;
 
         State next() { return OPEN; }
     }

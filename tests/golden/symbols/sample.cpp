@@ -56,6 +56,14 @@ namespace {
 int hidden() { return shapes::flat::twice(1); }
 }
 
+struct EXPORTED Group : Base {
+  int count() const { return 1; }
+};
+
+TEST_F(ShapeTest, HasArea) {
+  EXPECT_EQ(hidden(), 1);
+}
+
 #define SQUARE(x) ((x) * (x))
 
 extern "C" int exported(void) { return hidden(); }

@@ -34,6 +34,7 @@ const handlers = {
     later();
   },
   nested: { close: () => {} },
+  "on-error": () => {},
 };
 
 Queue.prototype.clear = function () {

@@ -1,6 +1,21 @@
+; TEST(Suite, Name) {…} of the test libraries
 (function_definition
   declarator: (function_declarator
-    declarator: [(identifier) (field_identifier) (operator_name) (destructor_name)] @name)) @definition.function
+    declarator: (identifier) @_macro
+    parameters: (parameter_list
+      .
+      (parameter_declaration type: (type_identifier) @qualifier)
+      .
+      (parameter_declaration type: (type_identifier) @name)
+      .))
+  (#match? @_macro "^(TYPED_)?TEST(_[FP])?$")) @definition.test
+; class EXPORT_MACRO Name {…}: the grammar takes it for a function
+(function_definition type: (class_specifier !body) declarator: (identifier) @name) @definition.class
+(function_definition type: (struct_specifier !body) declarator: (identifier) @name) @definition.struct
+(function_definition
+  declarator: (function_declarator
+    declarator: [(identifier) (field_identifier) (operator_name) (destructor_name)] @name)
+  (#not-match? @name "^(TYPED_)?TEST(_[FP])?$")) @definition.function
 (function_definition
   declarator: (_ (function_declarator
     declarator: [(identifier) (field_identifier) (operator_name) (destructor_name)] @name))) @definition.function

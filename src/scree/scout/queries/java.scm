@@ -7,6 +7,8 @@
 (constructor_declaration name: (_) @name) @definition.method
 (compact_constructor_declaration name: (_) @name) @definition.method
 
+(enum_constant name: (_) @name body: (_)) @scope
+
 [(line_comment) (block_comment)] @lead
 
 (method_invocation !object name: (_) @call)

@@ -15,4 +15,4 @@
 (scoped_call_expression scope: [(name) (qualified_name) (relative_scope)] @call.object name: (name) @call)
 (object_creation_expression [(name) (qualified_name)] @call)
 
-(namespace_use_clause (qualified_name) @import.module)
+(namespace_use_clause (qualified_name) @import.module alias: (name)? @import.name)

@@ -41,6 +41,8 @@
 
 (call_expression function: [(identifier) (member_expression)] @call)
 (new_expression constructor: [(identifier) (member_expression)] @call)
+(jsx_opening_element name: [(identifier) (member_expression)] @call)
+(jsx_self_closing_element name: [(identifier) (member_expression)] @call)
 
 (import_statement
   (import_clause (named_imports (import_specifier name: (_) @import.member !alias)))
