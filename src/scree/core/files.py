@@ -102,9 +102,7 @@ def file_obstacle(status: os.stat_result) -> str | None:
     return None if stat.S_ISREG(status.st_mode) else NOT_REGULAR
 
 
-def read_source(
-    root: Path, path: str, max_bytes: int, decoder: Callable[[bytes], str] | None = None
-) -> SourceText:
+def read_source(root: Path, path: str, max_bytes: int, decoder: Callable[[bytes], str] | None = None) -> SourceText:
     """Read and decode one file.
 
     No link is followed below the root, also if one is put there meanwhile, and nothing but a regular file is

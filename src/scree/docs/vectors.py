@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from scree.docs.store import Store
 
+
 class EmbeddingMatrix:
     """The windows of all embedded chunks, one unit row a window.
 
