@@ -38,7 +38,7 @@ try: $(TRY)/installed
 	@printf '\nTo opt a repository of yours in, run this in its folder:\n\n    "%s" init\n\n' "$(CURDIR)/$(TRY)/bin/scree"
 
 test: lint types
-	$(DEV)/bin/python -m pytest
+	$(DEV)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 lint: $(DEV)/installed
 	$(DEV)/bin/ruff check

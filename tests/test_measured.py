@@ -38,6 +38,11 @@ def test_questions_of_users_find_their_pages() -> None:
     assert_hybrid_is_best("docs-questions")
 
 
+@pytest.mark.requirement("quality-repo-search")
+def test_words_find_files_of_code() -> None:
+    assert newest("scout-quality")["mean NDCG@10"]["lexical"] >= 0.75
+
+
 @pytest.mark.requirement("quality-docs-sites")
 def test_short_queries_find_their_pages() -> None:
     assert_hybrid_is_best("docs-sites")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,11 +13,35 @@ import pytest
 from scree.scout.snapshot import Snapshot
 from tests.processes.scout_programs import SCOUT, result
 from tests.scout.indexed_tree import LANTERNS, build_index, index_path, names, search, write
+from tests.waiting import eventually
 
 KILLS = 12
 # Enough for worker processes, so that these are killed in the middle of their work, too.
 FILES = 260
 COPIES = 30
+
+
+def children(process: int) -> list[int]:
+    return list(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
+
+
+def runs(process: int) -> bool:
+    try:
+        status = Path(f"/proc/{process}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are listed by /proc")
+def test_the_workers_of_a_killed_build_end_with_it(tmp_path: Path) -> None:
+    write(tmp_path, {f"m{number}.py": LANTERNS * COPIES for number in range(FILES)})
+    command = [*SCOUT, "index", ".", "--model", "none"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        workers = eventually(lambda: children(process.pid), 30.0, "workers")
+        process.kill()
+        process.wait(10.0)
+    eventually(lambda: not any(map(runs, workers)), 10.0, "the end of the workers")
 
 
 @pytest.mark.timeout(300)

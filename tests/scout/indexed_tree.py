@@ -60,7 +60,7 @@ def search(
     """Search the index of a tree."""
     snapshot = Snapshot(index_path(root))
     try:
-        return Searcher(snapshot, encoder).search(SearchArguments(query, **arguments), mode)
+        return Searcher(snapshot).search(SearchArguments(query, **arguments), mode, encoder)
     finally:
         snapshot.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -11,7 +12,7 @@ from typing import Self
 
 import pytest
 
-from scree.errors import ArgumentError, LockedIndexError, ReadOnlyIndexError, StorageError
+from scree.errors import ArgumentError, LockedIndexError, ReadOnlyIndexError, ScreeError, StorageError
 from scree.scout import building, parallel, postings
 from scree.scout.files import list_files
 from scree.scout.snapshot import Snapshot
@@ -33,6 +34,10 @@ class Clock(datetime):
 def root(tmp_path: Path) -> Path:
     write(tmp_path / "project", FILES)
     return tmp_path / "project"
+
+
+def end_this_process(*_: object) -> None:
+    os._exit(1)
 
 
 def leftovers(root: Path) -> list[str]:
@@ -175,3 +180,24 @@ def test_files_that_do_not_parse_are_counted(root: Path) -> None:
     write(root, {"broken.py": "def (:\n"})
     facts = build_index(root)
     assert (facts.unparsed, facts.unparsed_examples) == (1, ["broken.py"])
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_the_old_index(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = build_index(root)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(postings.PostingsWriter, "add", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        build_index(root)
+    assert Snapshot(index_path(root)).facts == facts
+    assert leftovers(root) == [".gitignore", "index.sqlite"]
+
+
+def test_a_worker_that_is_ended_from_outside_is_one_sentence(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "MIN_BYTES_FOR_WORKERS", 0)
+    monkeypatch.setattr(parallel, "usable_cores", lambda: 2)
+    monkeypatch.setattr(parallel, "analyse_batch", end_this_process)
+    with pytest.raises(ScreeError, match="ended from outside"):
+        list(parallel.analyse_all(root, list_files(root).files, False))

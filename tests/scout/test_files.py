@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scree.errors import NotFoundError, RootError
-from scree.scout.files import list_files
+from scree.scout.files import is_test, list_files
 from tests.repositories import GitRepository
 from tests.scout.indexed_tree import build_index, search, write
 
@@ -113,6 +113,32 @@ def test_a_project_below_a_hidden_folder_is_indexed(tmp_path: Path) -> None:
     root = tmp_path / ".work" / "build" / "project"
     write(root, {"a.py": CODE})
     assert listed(root) == ["a.py"]
+
+
+@pytest.mark.requirement("scout-notebooks")
+def test_a_notebook_is_left_out_visibly(tmp_path: Path) -> None:
+    write(tmp_path, {"a.py": CODE, "study.ipynb": '{"cells": []}'})
+    (skipped,) = list_files(tmp_path).skipped.as_json()
+    assert skipped == {"reason": "file type is not indexed", "count": 1, "examples": ["study.ipynb"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "test"),
+    [
+        ("tests/a.py", True),
+        ("src/__tests__/a.js", True),
+        ("pkg/args_test.go", True),
+        ("src/a.spec.ts", True),
+        ("src/test_a.py", True),
+        ("src/GsonTest.java", True),
+        ("src/contest.py", False),
+        ("src/latest/a.py", False),
+        ("src/attest.go", False),
+        ("inspect/a.py", False),
+    ],
+)
+def test_files_of_tests_are_known_by_their_path(path: str, test: bool) -> None:
+    assert is_test(path) is test
 
 
 @pytest.mark.requirement("scout-no-files")

@@ -34,7 +34,7 @@ def root(tmp_path: Path) -> Path:
 def read(root: Path, symbol_id: str, **arguments: Any) -> dict[str, Any]:
     snapshot = Snapshot(index_path(root))
     try:
-        return Searcher(snapshot, None).read(ReadArguments(symbol_id, **arguments))
+        return Searcher(snapshot).read(ReadArguments(symbol_id, **arguments))
     finally:
         snapshot.close()
 
@@ -341,3 +341,39 @@ def test_a_search_reads_no_symbol_but_those_it_returns(root: Path, monkeypatch: 
     monkeypatch.setattr(Snapshot, "entry", entry)
     assert names(search(root, "word17", top_k=1, expand=False)) == ["load_config"]
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("mode", ["lexical", "dense", "hybrid"])
+@pytest.mark.parametrize(("query", "language"), [("!!!", None), ("lantern", "go"), ("灯台 🏮", None)])
+def test_a_query_that_finds_nothing_is_an_answer(root: Path, mode: Mode, query: str, language: str | None) -> None:
+    encoder = FakeEncoder()
+    build_index(root, encoder)
+    response = search(root, query, mode=mode, encoder=encoder, language=language)
+    if mode == "lexical" or language == "go":
+        assert response["results"] == []
+
+
+@pytest.mark.parametrize("mode", ["lexical", "dense", "hybrid"])
+def test_an_index_without_a_symbol_answers(tmp_path: Path, mode: Mode) -> None:
+    write(tmp_path, {"empty.py": "", "blank.rs": " \n\n"})
+    encoder = FakeEncoder()
+    assert build_index(tmp_path, encoder).symbols == 0
+    assert search(tmp_path, "lantern", mode=mode, encoder=encoder)["results"] == []
+
+
+def test_tests_stand_behind_what_they_test_unless_they_are_asked_for(tmp_path: Path) -> None:
+    code = "def fire_lantern(oil):\n    return oil\n"
+    test = "def check_lantern(oil):\n    return oil or lantern\n"
+    other = {f"src/other{number}.py": f"def other{number}():\n    return {number}\n" for number in range(9)}
+    write(tmp_path, {"src/a.py": code, "tests/test_a.py": test, **other})
+    build_index(tmp_path)
+    assert paths(search(tmp_path, "lantern oil")) == ["src/a.py", "tests/test_a.py"]
+    assert paths(search(tmp_path, "test lantern oil"))[0] == "tests/test_a.py"
+
+
+def test_results_stand_in_the_order_of_their_scores(tmp_path: Path) -> None:
+    write(tmp_path, {f"part{number}.py": LANTERNS.replace("oil", f"oil{number}") for number in range(5)})
+    build_index(tmp_path)
+    scores = [each["score"] for each in search(tmp_path, "lantern oil3 settings", top_k=20)["results"]]
+    assert len(scores) > 5
+    assert scores == sorted(scores, reverse=True)

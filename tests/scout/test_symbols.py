@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 import sysconfig
 from collections.abc import Iterator
 from itertools import pairwise
@@ -258,6 +260,31 @@ def test_deep_nesting(language: str, source: str) -> None:
 def test_20000_parentheses_in_every_language(path: Path) -> None:
     found = outline("(" * 20_000 + ")" * 20_000, language_of(path.name) or "")
     assert [(each.start_line, each.end_line) for each in found.candidates] == [(1, 1)]
+
+
+@pytest.mark.requirement("scout-never-raises")
+@pytest.mark.parametrize(
+    ("language", "piece"), [("java", "a<"), ("csharp", "a<"), ("cpp", "a<b|"), ("typescript", "a<b,"), ("tsx", "a<b,")]
+)
+def test_type_arguments_that_nothing_closes(language: str, piece: str) -> None:
+    assert not outline(piece * 20_000, language).parsed
+
+
+@pytest.mark.requirement("scout-never-raises")
+def test_a_last_line_without_end_that_begins_an_annotation() -> None:
+    # In a process of its own: a parser that does not come back cannot be interrupted.
+    program = "from scree.scout.symbols import outline; outline('val a = 1\\n@', 'kotlin')"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+
+
+@pytest.mark.requirement("scout-never-raises")
+def test_an_attribute_without_end_takes_no_symbol_out_of_its_own() -> None:
+    found = outline('@spec add(t,\n"""\n"""\ndef add(a) do\n  defp store(b), er)\n  def empty, do: []\n', "elixir")
+    assert all(
+        found.candidates[each.parent].start_line <= each.start_line
+        for each in found.candidates
+        if each.parent is not None
+    )
 
 
 @pytest.mark.requirement("scout-never-raises")

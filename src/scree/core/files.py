@@ -122,6 +122,18 @@ def read_source(root: Path, path: str, max_bytes: int, decoder: Callable[[bytes]
     # Not at the top: it brings in OpenSSL, and a session that only relays needs this module for its root alone.
     from hashlib import sha256
 
+    data, status = read_data(root, path, max_bytes)
+    return SourceText((decoder or decode)(data), sha256(data).digest(), status)
+
+
+def read_data(root: Path, path: str, max_bytes: int) -> tuple[bytes, os.stat_result]:
+    """Read the bytes of one file, as `read_source` does; returns them and the file's state.
+
+    Raises:
+        SkippedFile: it is a link or lies behind one, is not a regular file, or too large.
+        ChangedWhileRead: it was written to meanwhile.
+        OSError: it is missing or cannot be read.
+    """
     with _opened(root, path) as file:
         before = os.fstat(file)
         _require_file(before)
@@ -134,7 +146,7 @@ def read_source(root: Path, path: str, max_bytes: int, decoder: Callable[[bytes]
         raise SkippedFile(_too_large(max_bytes))
     if (after.st_mtime_ns, after.st_size) != (before.st_mtime_ns, len(data)):
         raise ChangedWhileRead(f'"{printable(path)}" changed while it was read; try again.')
-    return SourceText((decoder or decode)(data), sha256(data).digest(), after)
+    return data, after
 
 
 def decode(data: bytes) -> str:

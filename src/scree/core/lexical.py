@@ -46,11 +46,17 @@ def terms(text: str) -> list[str]:
     which makes `frozenLockfile`, `frozen_lockfile` and `frozen-lockfile` one term; separators between digits stay, as
     in `2026.4.10`. Runs of CJK characters give their overlapping pairs, or the character that stands alone.
     """
+    found: list[str] = []
+    for word in words(text):
+        found.extend(word_terms(word))
+    return found
+
+
+def words(text: str) -> list[str]:
+    """Return what `text` is cut into before each piece gives its terms by `word_terms`."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
-    found: list[str] = []
-    for word in WORD.findall(text):
-        found.extend(word_terms(word))
+    found: list[str] = WORD.findall(text)
     return found
 
 

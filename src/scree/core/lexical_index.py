@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scree.core.lexical import terms
+from scree.core.lexical import REMEMBERED_WORDS, terms, word_terms, words
 
 # Okapi BM25 with the constants that FTS5 and Lucene use: how fast repeats saturate, and how much length counts.
 K1 = 1.2
@@ -33,9 +33,6 @@ HEADING_WEIGHT = 4
 # terms about one pair shares a number, which costs that pair a little of its rank.
 POSTING = np.dtype([("term", "<u4"), ("frequency", "u1")])
 MAX_FREQUENCY = 255
-
-# Terms whose number is remembered: about as many as the words of `lexical`, and a few megabytes.
-REMEMBERED_TERMS = 32_768
 
 # One posting in memory is one number, so that sorting puts them in order by term, then by chunk, without a second copy:
 # 32 bits of term, 24 of the chunk's position (16 million chunks), 8 of frequency.
@@ -166,10 +163,18 @@ def chunk_places(postings: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
 
 def term_numbers(text: str) -> list[int]:
     """Return the numbers of the terms of `text`, in order, repeats kept."""
-    return list(map(term_number, terms(text)))
+    numbers: list[int] = []
+    for word in words(text):
+        numbers += word_numbers(word)
+    return numbers
 
 
-@lru_cache(REMEMBERED_TERMS)
+@lru_cache(REMEMBERED_WORDS)
+def word_numbers(word: str) -> tuple[int, ...]:
+    """Return the numbers of the terms that one of the `words` of a text gives."""
+    return tuple(map(term_number, word_terms(word)))
+
+
 def term_number(term: str) -> int:
     """Return the number that stands for a term in postings, 0 to 2^32 - 1."""
     return zlib.crc32(term.encode("utf-8", "surrogatepass"))

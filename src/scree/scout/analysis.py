@@ -5,18 +5,27 @@ Runs in worker processes: an `Analysed` is small to send, whatever the file is. 
 
 from __future__ import annotations
 
-import pickle
+import marshal
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import starmap
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scree.core.files import ChangedWhileRead, decode_utf8, read_source
-from scree.core.lexical_index import CHUNK_SHIFT, HEADING_WEIGHT, MAX_FREQUENCY, TERM_SHIFT, term_numbers
+from scree.core.lexical_index import (
+    CHUNK_SHIFT,
+    HEADING_WEIGHT,
+    MAX_FREQUENCY,
+    TERM_SHIFT,
+    chunk_places,
+    term_numbers,
+)
 from scree.errors import SkippedFile
-from scree.scout.outlines import Candidate, Outline
+from scree.scout.outlines import Call, Candidate, Import, Outline
 from scree.scout.postings import defining_numbers
 from scree.scout.symbols import outline, split_lines
 
@@ -30,6 +39,11 @@ FRAGMENT = "fragment"
 MAX_SEEN_CHARS = 8_192
 
 
+CANDIDATE, CALL, IMPORT = (attrgetter(*(field.name for field in fields(kind))) for kind in (Candidate, Call, Import))
+
+NOTHING = np.empty(0, np.uint64)
+
+
 @dataclass(frozen=True, slots=True)
 class Analysed:
     """What is known of one file.
@@ -40,10 +54,9 @@ class Analysed:
         skipped: why it is not indexed after all; then the rest is empty.
         sha256: of its bytes.
         parsed: whether it has the symbols that its language should give.
-        candidates: see `Outline`.
         lengths: `(candidates,)` int64, in index terms.
         postings: uint64, ascending, packed as in `lexical_index`; the chunk is the candidate's number in the file.
-        outline: pickled; for the graph.
+        outline: from `pack_outline`.
         texts: what the encoder sees of each candidate, context and code; empty without an encoder.
     """
 
@@ -52,7 +65,6 @@ class Analysed:
     skipped: str | None = None
     sha256: bytes = b""
     parsed: bool = True
-    candidates: tuple[Candidate, ...] = ()
     lengths: NDArray[np.int64] | None = None
     postings: NDArray[np.uint64] | None = None
     outline: bytes = b""
@@ -79,10 +91,9 @@ def analyse(root: Path, path: str, language: str, with_texts: bool) -> Analysed:
         language,
         sha256=source.sha256,
         parsed=found.parsed,
-        candidates=found.candidates,
         lengths=lengths,
         postings=postings,
-        outline=pickle.dumps(found),
+        outline=pack_outline(found),
         texts=tuple(seen(path, candidate, lines) for candidate in found.candidates) if with_texts else (),
     )
 
@@ -93,25 +104,54 @@ def count_terms(path: str, found: Outline, lines: Sequence[str]) -> tuple[NDArra
     Candidates overlap, a class with its methods and a function with its fragments, so each line is cut into terms once.
     Path and qualified name are the heading: they count more.
     """
-    by_line = [term_numbers(line) for line in lines]
-    ends = np.cumsum([0, *map(len, by_line)])
-    body = np.fromiter((number for line in by_line for number in line), np.uint64, int(ends[-1]))
+    body, ends = number_lines(lines)
     path_numbers = term_numbers(path)
-    lengths = np.zeros(len(found.candidates), np.int64)
-    parts = []
+    parts, names = [], []
     for place, candidate in enumerate(found.candidates):
-        heading = np.array(path_numbers + term_numbers(candidate.name), np.uint64)
-        inside = body[ends[candidate.start_line - 1] : ends[candidate.end_line]]
-        numbers, counts = np.unique(np.concatenate([inside, *[heading] * HEADING_WEIGHT]), return_counts=True)
-        counts = np.minimum(counts, MAX_FREQUENCY)
-        lengths[place] = counts.sum()
-        parts.append(numbers << TERM_SHIFT | np.uint64(place << CHUNK_SHIFT) | counts.astype(np.uint64))
+        heading = np.array((path_numbers + term_numbers(candidate.name)) * HEADING_WEIGHT, np.uint64)
+        parts += [body[ends[candidate.start_line - 1] : ends[candidate.end_line]], heading]
         if candidate.kind != FRAGMENT:
-            names = np.array(defining_numbers(candidate.name), np.uint64)
-            parts.append(names << TERM_SHIFT | np.uint64(place << CHUNK_SHIFT | MAX_FREQUENCY))
-    postings = np.concatenate([np.empty(0, np.uint64), *parts])
+            names += [number << TERM_SHIFT | place << CHUNK_SHIFT for number in defining_numbers(candidate.name)]
+    sizes = [len(inside) + len(heading) for inside, heading in zip(parts[::2], parts[1::2], strict=True)]
+    places = np.repeat(np.arange(len(sizes), dtype=np.uint64) << CHUNK_SHIFT, sizes)
+    keys, counts = np.unique(np.concatenate([NOTHING, *parts]) << TERM_SHIFT | places, return_counts=True)
+    counts = np.minimum(counts, MAX_FREQUENCY)
+    lengths = np.bincount(chunk_places(keys), counts, len(sizes)).astype(np.int64)
+    defining = np.array(names, np.uint64) | np.uint64(MAX_FREQUENCY)
+    postings = np.concatenate([keys | counts.astype(np.uint64), defining])
     postings.sort()
     return lengths, postings
+
+
+def number_lines(lines: Sequence[str]) -> tuple[NDArray[np.uint64], list[int]]:
+    """Return the numbers of the terms of all lines, in order, and how many of them the first 0, 1, 2, … lines have."""
+    numbers: list[int] = []
+    ends = [0]
+    for line in lines:
+        if line:
+            numbers += term_numbers(line)
+        ends.append(len(numbers))
+    return np.array(numbers, np.uint64), ends
+
+
+def pack_outline(found: Outline) -> bytes:
+    """Turn an outline into bytes, for this program on this machine: several times as fast as pickling its objects."""
+    return marshal.dumps(
+        (
+            list(map(CANDIDATE, found.candidates)),
+            list(map(CALL, found.calls)),
+            list(map(IMPORT, found.imports)),
+            found.parsed,
+        )
+    )
+
+
+def unpack_outline(packed: bytes) -> Outline:
+    """Turn bytes of `pack_outline` back into the outline."""
+    candidates, calls, imports, parsed = marshal.loads(packed)
+    return Outline(
+        tuple(starmap(Candidate, candidates)), tuple(starmap(Call, calls)), tuple(starmap(Import, imports)), parsed
+    )
 
 
 def seen(path: str, candidate: Candidate, lines: Sequence[str]) -> tuple[str, str]:

@@ -14,7 +14,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import pickle
 import sqlite3
 import tempfile
 from collections import Counter, deque
@@ -30,7 +29,7 @@ from scree.core.database import connect, content_key, explained, pack_embeddings
 from scree.core.encoder import Encoder, Passage
 from scree.core.printable import printable
 from scree.errors import ArgumentError, LockedIndexError, ReadOnlyIndexError, StorageError
-from scree.scout.analysis import Analysed
+from scree.scout.analysis import Analysed, unpack_outline
 from scree.scout.files import EXAMPLES, is_test, list_files, require_some
 from scree.scout.graph import edges
 from scree.scout.outlines import Outline
@@ -79,7 +78,7 @@ def build(root: Path, output: Path, model: Model | None, max_symbols: int, progr
         earlier = open_earlier(output)
         if earlier is not None:
             closing.callback(earlier.close)
-        with explained(output):
+        with _written(output):
             connection = closing.enter_context(contextlib.closing(_empty(aside)))
             with transaction(connection):
                 work = _Build(connection, output.parent, model, earlier, max_symbols)
@@ -97,6 +96,16 @@ def build(root: Path, output: Path, model: Model | None, max_symbols: int, progr
     return facts
 
 
+@contextlib.contextmanager
+def _written(output: Path) -> Iterator[None]:
+    """Turn what goes wrong with the disk into one sentence."""
+    try:
+        with explained(output):
+            yield
+    except OSError as error:
+        raise StorageError(f'The index "{output}" cannot be written: {error.strerror}.') from error
+
+
 class _Outlines(Mapping[str, Outline]):
     """The outlines of all files, kept in a file without a name and read one at a time."""
 
@@ -104,9 +113,9 @@ class _Outlines(Mapping[str, Outline]):
         self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - lives as long as the build
         self._places: dict[str, tuple[int, int]] = {}
 
-    def add(self, path: str, pickled: bytes) -> None:
-        self._places[path] = (self._file.tell(), len(pickled))
-        self._file.write(pickled)
+    def add(self, path: str, packed: bytes) -> None:
+        self._places[path] = (self._file.tell(), len(packed))
+        self._file.write(packed)
 
     def close(self) -> None:
         self._file.close()
@@ -114,8 +123,7 @@ class _Outlines(Mapping[str, Outline]):
     def __getitem__(self, path: str) -> Outline:
         start, length = self._places[path]
         self._file.seek(start)
-        outline: Outline = pickle.loads(self._file.read(length))
-        return outline
+        return unpack_outline(self._file.read(length))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -226,7 +234,8 @@ class _Build:
         """Store a file and its candidates; returns the position of the first."""
         assert file.lengths is not None
         assert file.postings is not None
-        first, count = self._symbols, len(file.candidates)
+        candidates = unpack_outline(file.outline).candidates
+        first, count = self._symbols, len(candidates)
         if first + count > self._max_symbols:
             raise ArgumentError(
                 f'There are more than {self._max_symbols:,} symbols: the limit is reached at "{printable(file.path)}", '
@@ -257,7 +266,7 @@ class _Build:
                     candidate.end_line,
                     None if candidate.parent is None else first + candidate.parent,
                 )
-                for place, candidate in enumerate(file.candidates)
+                for place, candidate in enumerate(candidates)
             ),
         )
         self._columns["file"].append(np.full(count, number, np.int64))

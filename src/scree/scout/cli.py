@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from scree import __version__
 from scree.errors import ArgumentError, RootError, ScreeError
 
-# Built only when the pipeline of `scree.training` is asked for, which needs more than serving does.
+# The pipeline of `scree.training`, imported only when it is asked for: it needs more than serving does.
 TRAINING = ("data", "train", "evaluate", "export")
 
 
@@ -26,8 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if given[:1] and given[0] in TRAINING:
-            status: int = import_module("scree.training.cli").main(given)
-            return status
+            return _train(given)
         options = _parser().parse_args(given)
         result = options.run(options)
         if result is not None:
@@ -44,6 +43,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     return 0
+
+
+def _train(arguments: Sequence[str]) -> int:
+    """Hand a command of the training pipeline on to it."""
+    try:
+        training = import_module("scree.training.cli")
+    except ModuleNotFoundError as error:
+        raise ArgumentError(
+            f'The command "{arguments[0]}" needs the module {error.name}, which comes with the extra "train".'
+        ) from error
+    status: int = training.main(arguments)
+    return status
 
 
 class _Parser(argparse.ArgumentParser):

@@ -11,9 +11,11 @@ import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from scree.core.encoder import usable_cores
+from scree.errors import ScreeError
 from scree.scout.analysis import Analysed, analyse
 from scree.scout.files import Found
 
@@ -39,11 +41,15 @@ def analyse_all(root: Path, files: Sequence[Found], with_texts: bool) -> Generat
     ahead: deque[Future[list[Analysed]]] = deque()
     try:
         for batch in batches(files):
-            ahead.append(pool.submit(_analyse_batch, root, batch, with_texts))
+            ahead.append(pool.submit(analyse_batch, root, batch, with_texts))
             if len(ahead) >= BATCHES_AHEAD * workers:
                 yield from ahead.popleft().result()
         while ahead:
             yield from ahead.popleft().result()
+    except BrokenProcessPool as error:
+        raise ScreeError(
+            "A process that reads source files was ended from outside, as happens when memory runs out; try again."
+        ) from error
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -61,7 +67,8 @@ def _analyse_here(root: Path, files: Iterable[Found], with_texts: bool) -> Gener
         yield analysed
 
 
-def _analyse_batch(root: Path, files: Sequence[Found], with_texts: bool) -> list[Analysed]:
+def analyse_batch(root: Path, files: Sequence[Found], with_texts: bool) -> list[Analysed]:
+    """Return what is known of each file of a batch; runs in a worker."""
     return [analyse(root, file.path, file.language, with_texts) for file in files]
 
 

@@ -5,8 +5,8 @@ Refuses to touch a snippet's text: what is shown is whole lines, as they stand i
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 # Between two snippets; no line of source can pose as it, for those are shown behind a reference that says how many
@@ -16,7 +16,7 @@ GAP = "\n\n"
 
 def fitting(lines: Sequence[str], budget: int) -> int:
     """Return how many of the first `lines`, joined by line feeds, have at most `budget` characters."""
-    return sum(length <= budget for length in _lengths(lines))
+    return len(_lengths(lines, budget))
 
 
 def allot(snippets: Sequence[Sequence[str]], budget: int) -> list[int]:
@@ -25,15 +25,17 @@ def allot(snippets: Sequence[Sequence[str]], budget: int) -> list[int]:
     Short snippets are shown whole; longer ones first get equal shares of what those leave, and then, the best first,
     what is left of that. So one long class does not take the room of five functions.
     """
-    lengths = [_lengths(lines) for lines in snippets]
-    share = _share([each[-1] for each in lengths if each], budget)
+    lengths = [_lengths(lines, budget) for lines in snippets]
+    wanted = [
+        each[-1] if len(each) == len(lines) and each else budget for each, lines in zip(lengths, snippets, strict=True)
+    ]
+    share = _share(wanted, budget)
     counts, left = [0] * len(snippets), budget
     # Whatever an equal share allows; then what is left.
     for allowed in (share, budget):
         for place, each in enumerate(lengths):
             used = each[counts[place] - 1] if counts[place] else 0
-            limit = min(max(allowed, used), used + left)
-            counts[place] = sum(length <= limit for length in each)
+            counts[place] = bisect_right(each, min(max(allowed, used), used + left))
             left -= (each[counts[place] - 1] if counts[place] else 0) - used
     return counts
 
@@ -71,9 +73,16 @@ def _snippet(snippet: Mapping[str, Any]) -> str:
     return f"{snippet['reference']} {snippet['kind']}{name} (id {snippet['id']}{cut})\n{snippet['content']}"
 
 
-def _lengths(lines: Sequence[str]) -> list[int]:
-    """Return the characters of the first 1, 2, … lines, joined by line feeds."""
-    return list(accumulate(lines, lambda total, line: total + 1 + len(line), initial=-1))[1:]
+def _lengths(lines: Sequence[str], budget: int) -> list[int]:
+    """Return the characters of the first 1, 2, … lines, joined by line feeds, as far as they are within a budget."""
+    lengths: list[int] = []
+    total = -1
+    for line in lines:
+        total += 1 + len(line)
+        if total > budget:
+            break
+        lengths.append(total)
+    return lengths
 
 
 def _share(sizes: Sequence[int], budget: int) -> int:

@@ -6,9 +6,8 @@ The disk is right: nothing is returned of a file that is not, byte for byte, the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,20 +15,19 @@ from numpy.typing import NDArray
 
 from scree.core.arguments import shown as shown_value
 from scree.core.encoder import Encoder
-from scree.core.files import ChangedWhileRead, contained, decode_utf8, read_source
 from scree.core.lexical import terms
 from scree.core.lexical_index import add_scores, length_norms, term_numbers
 from scree.core.printable import printable
 from scree.core.ranking import Spread, hybrid_scores, keyword_scores, semantic_scores
 from scree.core.vectors import UnitRows
-from scree.errors import ArgumentError, ChangedFileError, NotFoundError, ScreeError
-from scree.scout.analysis import FRAGMENT, MAX_FILE_BYTES
+from scree.errors import ArgumentError, ChangedFileError, NotFoundError
+from scree.scout.analysis import FRAGMENT
 from scree.scout.arguments import Mode, ReadArguments, SearchArguments
 from scree.scout.languages import DOCS
-from scree.scout.outlines import split_lines
 from scree.scout.postings import naming_numbers
 from scree.scout.render import allot, fitting
 from scree.scout.snapshot import Entry, Relation, Snapshot
+from scree.scout.verification import Disk, KnownLines, Snippet, cut
 
 # The contract's.
 MAX_NEIGHBOURS = 3
@@ -61,92 +59,34 @@ class Ranked:
     cosine: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Snippet:
-    """A candidate that was checked, with its lines as they are on the disk."""
-
-    entry: Entry
-    lines: tuple[str, ...]
-    truncated: bool = False
-
-
-class Disk:
-    """The files of a root, as they are during one request; each is read once.
-
-    Attributes:
-        warnings: one for each file that is not as it was indexed.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self.warnings: list[str] = []
-        self._root = root
-        self._lines: dict[str, list[str] | ScreeError] = {}
-
-    def snippet(self, entry: Entry) -> Snippet:
-        """Return a candidate with its lines.
-
-        Raises:
-            ChangedFileError: its file is not as it was indexed, gone, or not to be read.
-        """
-        lines = self._lines.get(entry.path)
-        if lines is None:
-            try:
-                lines = self._read(entry)
-            except ChangedFileError as error:
-                lines = error
-                self.warnings.append(str(error))
-            self._lines[entry.path] = lines
-        if isinstance(lines, ScreeError):
-            raise lines
-        if not 1 <= entry.start_line <= entry.end_line <= len(lines):
-            raise ChangedFileError(
-                f'"{printable(entry.path)}" has no such lines: the index is damaged; build it again.'
-            )
-        return Snippet(entry, tuple(lines[entry.start_line - 1 : entry.end_line]))
-
-    def _read(self, entry: Entry) -> list[str]:
-        shown = printable(entry.path)
-        try:
-            source = read_source(self._root, contained(entry.path), MAX_FILE_BYTES, decode_utf8)
-        except (FileNotFoundError, NotADirectoryError):
-            raise ChangedFileError(f'"{shown}" is gone since it was indexed; {REBUILD}.') from None
-        except (ScreeError, OSError, ChangedWhileRead) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise ChangedFileError(f'"{shown}" cannot be checked ({reason}); {REBUILD}.') from error
-        if source.sha256 != entry.sha256:
-            raise ChangedFileError(f'"{shown}" changed since it was indexed; {REBUILD}.')
-        return split_lines(source.text)
-
-
-REBUILD = "build the index again to find it"
-
-
 class Searcher:
     """Searches one snapshot. Use one instance from one thread at a time."""
 
-    def __init__(self, snapshot: Snapshot, encoder: Encoder | None) -> None:
-        """Prepare; nothing is read yet.
-
-        Args:
-            snapshot: open.
-            encoder: the one the snapshot was built with; None where only words count.
-        """
+    def __init__(self, snapshot: Snapshot) -> None:
+        """Prepare to search an open snapshot; nothing is read yet."""
         self.snapshot = snapshot
-        self._encoder = encoder
+        self._known = KnownLines()
         self._norms: NDArray[np.float32] | None = None
         self._vectors: tuple[NDArray[np.int64], UnitRows] | None = None
 
-    def search(self, arguments: SearchArguments, mode: Mode) -> dict[str, Any]:
+    def search(self, arguments: SearchArguments, mode: Mode, encoder: Encoder | None = None) -> dict[str, Any]:
         """Answer a query: `results`, `neighbors`, `warnings` and `returned_chars` of a response.
+
+        Args:
+            arguments: of the search.
+            mode: what counts.
+            encoder: the one the snapshot was built with; only words count without it.
 
         Raises:
             ArgumentError: the mode needs an encoder and there is none.
             DamagedIndexError: the index cannot be trusted.
         """
-        disk = Disk(self.snapshot.root)
+        if mode != "lexical" and encoder is None:
+            raise ArgumentError(f"mode must be lexical, not {mode}, without an encoder.")
+        disk = Disk(self.snapshot.root, self._known)
         warnings: list[str] = []
         allowed = self._allowed(arguments, warnings)
-        chosen = self._choose(self._ranked(arguments.query, mode, allowed), arguments, disk, warnings)
+        chosen = self._choose(self._ranked(arguments.query, mode, encoder, allowed), arguments, disk, warnings)
         counts = allot([snippet.lines for _, snippet in chosen], arguments.max_chars)
         shown = [(rank, cut(snippet, count)) for (rank, snippet), count in zip(chosen, counts, strict=True) if count]
         if len(shown) < len(chosen):
@@ -176,7 +116,7 @@ class Searcher:
             raise NotFoundError(
                 f"{shown_value(arguments.symbol_id)} is no id of this index; search again: ids change with their file."
             )
-        disk = Disk(self.snapshot.root)
+        disk = Disk(self.snapshot.root, self._known)
         snippet = disk.snippet(entry)
         if entry.kind == FRAGMENT and entry.parent is not None:
             whole = disk.snippet(self._entry(entry.parent))
@@ -201,18 +141,19 @@ class Searcher:
         allowed: NDArray[np.bool_] = by_number[self.snapshot.column("language")]
         return allowed
 
-    def _ranked(self, query: str, mode: Mode, allowed: NDArray[np.bool_]) -> Candidates:
+    def _ranked(self, query: str, mode: Mode, encoder: Encoder | None, allowed: NDArray[np.bool_]) -> Candidates:
         """Rank the candidates that may be returned."""
         positions = np.flatnonzero(allowed)
         documents = self.snapshot.column("file")[positions].astype(np.int64)
-        words = None if mode == "dense" else self._word_scores(query)[positions]
-        meaning = None if mode == "lexical" else self._similarities(query)[positions]
-        if words is None:
-            assert meaning is not None
-            scores = semantic_scores(documents, meaning)
-        elif meaning is None:
+        words = meaning = None
+        if encoder is None or mode == "lexical":
+            words = self._word_scores(query)[positions]
             scores = keyword_scores(documents, words)
+        elif mode == "dense":
+            meaning = self._similarities(query, encoder)[positions]
+            scores = semantic_scores(documents, meaning)
         else:
+            words, meaning = self._word_scores(query)[positions], self._similarities(query, encoder)[positions]
             scores = hybrid_scores(documents, words, meaning)
         return Candidates(positions, Spread(documents, scores, self._weights(query, positions)), words, meaning)
 
@@ -233,17 +174,13 @@ class Searcher:
                 add_scores(scores, postings, self._norms)
         return scores
 
-    def _similarities(self, query: str) -> NDArray[np.float32]:
+    def _similarities(self, query: str, encoder: Encoder) -> NDArray[np.float32]:
         """Return the cosine similarity of every candidate: `(symbols,)`, NaN where one has no embedding."""
-        if self._encoder is None:
-            raise ArgumentError(
-                "mode must be lexical: there is no encoder; build the index with a model for the others."
-            )
         if self._vectors is None:
-            self._vectors = self._load_vectors(self._encoder.dimension)
+            self._vectors = self._load_vectors(encoder.dimension)
         positions, rows = self._vectors
         similarities = np.full(self.snapshot.facts.symbols, np.nan, np.float32)
-        similarities[positions] = rows.similarities(self._encoder.encode_query(query))
+        similarities[positions] = rows.similarities(encoder.encode_query(query))
         return similarities
 
     def _load_vectors(self, dimension: int) -> tuple[NDArray[np.int64], UnitRows]:
@@ -267,7 +204,7 @@ class Searcher:
                 snippet = disk.snippet(entry)
             except ChangedFileError:
                 continue
-            if not fitting(snippet.lines, arguments.max_chars):
+            if len(snippet.lines[0]) > arguments.max_chars:
                 warnings.append(_long_line(snippet, arguments.max_chars))
                 continue
             taken.add(entry)
@@ -351,14 +288,6 @@ class Taken:
         """Whether any of a candidate's lines is taken."""
         ranges = self._ranges.get(entry.path, ())
         return any(start <= entry.end_line and entry.start_line <= end for start, end in ranges)
-
-
-def cut(snippet: Snippet, count: int) -> Snippet:
-    """Return the first `count` lines of a snippet, which then says so."""
-    if count == len(snippet.lines):
-        return snippet
-    entry = replace(snippet.entry, end_line=snippet.entry.start_line + count - 1)
-    return Snippet(entry, snippet.lines[:count], truncated=True)
 
 
 def as_json(snippet: Snippet) -> dict[str, Any]:

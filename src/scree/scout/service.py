@@ -61,7 +61,8 @@ class Service:
         started = time.perf_counter()
         warnings = self._reload()
         mode = self._choice.mode(arguments.mode)
-        found = self._searching().search(arguments, mode)
+        encoder = None if mode == "lexical" else self._choice.encoder
+        found = self._searching().search(arguments, mode, encoder)
         facts = self._snapshot.facts
         response = {
             "request_id": uuid.uuid4().hex,
@@ -130,7 +131,7 @@ class Service:
         """
         if self._trace is None:
             raise NotFoundError("Feedback is recorded only where the server was started with --trace.")
-        self._trace.feedback(FeedbackArguments.checked(raw), self._snapshot.facts.snapshot)
+        self._trace.feedback(FeedbackArguments.checked(raw))
         return {"recorded": True}
 
     def tools(self) -> dict[str, Callable[[Mapping[str, object]], dict[str, Any]]]:
@@ -146,7 +147,7 @@ class Service:
         from scree.scout.search import Searcher
 
         if self._searcher is None or self._searcher.snapshot is not self._snapshot:
-            self._searcher = Searcher(self._snapshot, self._choice.encoder)
+            self._searcher = Searcher(self._snapshot)
         return self._searcher
 
     def _reload(self) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ class Trace:
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise ArgumentError(f'--trace names "{path}", which cannot be written: {error.strerror}.') from error
-        self._returned: OrderedDict[str, frozenset[str]] = OrderedDict()
+        self._searches: OrderedDict[str, tuple[str, frozenset[str]]] = OrderedDict()  # snapshot and ids by request
 
     def close(self) -> None:
         """Close the file."""
@@ -50,33 +50,30 @@ class Trace:
         """
         returned = [result["id"] for result in response["results"]]
         neighbours = [neighbour["id"] for neighbour in response["neighbors"]]
-        self._remember(response["request_id"], [*returned, *neighbours])
+        self._searches[response["request_id"]] = response["snapshot"], frozenset([*returned, *neighbours])
+        if len(self._searches) > REMEMBERED_SEARCHES:
+            self._searches.popitem(last=False)
         told = ("request_id", "query", "mode", "filters", "snapshot", "model_fingerprint", "latency_ms")
         facts = {name: response[name] for name in told}
         self._write("search", facts | {"returned_ids": returned, "neighbor_ids": neighbours})
 
-    def feedback(self, arguments: FeedbackArguments, snapshot: str) -> None:
+    def feedback(self, arguments: FeedbackArguments) -> None:
         """Record what the user thinks of a search.
 
         Raises:
             ArgumentError: there was no such search, or it did not return one of the ids.
             StorageError: it cannot be written.
         """
-        returned = self._returned.get(arguments.request_id)
-        if returned is None:
+        if arguments.request_id not in self._searches:
             raise ArgumentError(
                 f"request_id must be that of one of this server's last {REMEMBERED_SEARCHES:,} searches."
             )
+        snapshot, returned = self._searches[arguments.request_id]
         for symbol_id in arguments.useful_ids:
             if symbol_id not in returned:
                 raise ArgumentError(f"useful_ids must be ids that this search returned, which {symbol_id!r} is not.")
         facts = {"request_id": arguments.request_id, "useful_ids": list(arguments.useful_ids)}
         self._write("feedback", facts | {"outcome": arguments.outcome, "snapshot": snapshot})
-
-    def _remember(self, request_id: str, ids: Iterable[str]) -> None:
-        self._returned[request_id] = frozenset(ids)
-        if len(self._returned) > REMEMBERED_SEARCHES:
-            self._returned.popitem(last=False)
 
     def _write(self, event: str, facts: Mapping[str, Any]) -> None:
         time = datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -70,6 +70,10 @@ MAX_ERROR_CHILDREN = 10_000
 MAX_DEPTH = 10_000
 # A longer chain of calls is not a name.
 MAX_CALLEE_BYTES = 200
+# Type arguments in type arguments that nothing closes: what the parser then remembers grows with the square of their
+# number, 50 MB for so many and 4 GB for twenty times as many (Java, C#, TypeScript, C++).
+MAX_OPEN_ANGLES = 1_000
+CLOSES_ANGLES = re.compile(rb"[>;(){}]")
 
 Span = tuple[int, int]
 
@@ -126,8 +130,9 @@ def tree_outline(source: str, language: Language) -> Outline:
         source: the decoded file.
         language: one with a grammar.
     """
-    # The parser ends lines at LF alone, and reads bytes: a lone surrogate has none.
-    text = unix_line_ends(source).encode("utf-8", "replace")
+    # The parser ends lines at LF alone, and reads bytes: a lone surrogate has none. Kotlin's looks for the end of an
+    # annotation's line for ever where the last line has none.
+    text = unix_line_ends(source).encode("utf-8", "replace") + b"\n"
     grammar = _grammar(language.name)
     root = _parse(text, grammar)
     errors = _error_bytes(root)
@@ -147,7 +152,9 @@ def tree_outline(source: str, language: Language) -> Outline:
 
 
 def _parse(text: bytes, grammar: _Grammar) -> tree_sitter.Node | None:
-    """Return the root of the tree; None where there is none to be had in time."""
+    """Return the root of the tree; None where there is none to be had in time and space."""
+    if _open_angles(text) > MAX_OPEN_ANGLES:
+        return None
     latest = time.thread_time() + MAX_PARSE_SECONDS
     try:
         return grammar.parser.parse(
@@ -157,6 +164,13 @@ def _parse(text: bytes, grammar: _Grammar) -> tree_sitter.Node | None:
     except ValueError:
         grammar.parser.reset()
         return None
+
+
+def _open_angles(text: bytes) -> int:
+    """Return how many `<` stand at most in a row without anything that ends type arguments; 0 for few in all."""
+    if text.count(b"<") <= MAX_OPEN_ANGLES:
+        return 0
+    return max(piece.count(b"<") for piece in CLOSES_ANGLES.split(text))
 
 
 def _error_bytes(root: tree_sitter.Node | None) -> float:
@@ -310,6 +324,9 @@ def _nest(symbols: Sequence[_Symbol], lines: Sequence[str]) -> tuple[list[Defini
         if symbol.kind != SCOPE:
             kind = "method" if symbol.kind == "function" and outer_kind in TYPES else symbol.kind
             first, last = symbol.rows
+            # Among errors a symbol may be led to by something that its parent is part of.
+            if parent is not None:
+                first = max(first, definitions[parent].start_line - 1)
             new = Definition(name, kind, first + 1, last + 1, parent)
             if symbol.merge and definitions and _continues(definitions[-1], new, lines):
                 definitions[-1] = replace(definitions[-1], end_line=max(new.end_line, definitions[-1].end_line))
