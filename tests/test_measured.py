@@ -43,6 +43,11 @@ def test_words_find_files_of_code() -> None:
     assert newest("scout-quality")["mean NDCG@10"]["lexical"] >= 0.75
 
 
+@pytest.mark.requirement("speed-scout-search")
+def test_a_warm_search_of_code_is_fast_beside_the_rival() -> None:
+    assert newest("scout-speed")["ratios"]["query_ms"] <= 2
+
+
 @pytest.mark.requirement("quality-docs-sites")
 def test_short_queries_find_their_pages() -> None:
     assert_hybrid_is_best("docs-sites")
