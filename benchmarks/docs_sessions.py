@@ -383,8 +383,8 @@ def main() -> int:
     assert isinstance(samples, dict)
     if options.quick:
         return 0
+    print(f"stored in {store('docs-sessions', results)}")
     draw(samples, PICTURE)
-    print(f"stored in {store('docs-sessions', results)}, drawn in {PICTURE}")
     return 0
 
 

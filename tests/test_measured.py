@@ -17,8 +17,8 @@ def newest(benchmark: str) -> Any:
     return max(reports, key=lambda report: str(report["time"]))["results"]
 
 
-def assert_reached(*whats: str) -> None:
-    measures = {measure["what"]: measure for measure in newest("docs-speed")["measures"]}
+def assert_reached(*whats: str, benchmark: str = "docs-speed") -> None:
+    measures = {measure["what"]: measure for measure in newest(benchmark)["measures"]}
     for what in whats:
         value, at_most, at_least = (measures[what][key] for key in ("value", "at_most", "at_least"))
         assert (at_most, at_least) != (None, None)
@@ -83,3 +83,24 @@ def test_an_edit_is_found_within_a_second() -> None:
 @pytest.mark.requirement("memory-writer")
 def test_the_writer_needs_little_memory() -> None:
     assert_reached("peak memory of the writer, MB")
+
+
+@pytest.mark.requirement("sessions-small")
+def test_a_further_session_needs_little_memory_and_time() -> None:
+    assert_reached(
+        "Rss of the largest of 30 further sessions, MB",
+        "start of a further session to answered initialize / the SDK's import",
+        "processor seconds of the idle writer in 60 s",
+        benchmark="docs-sessions",
+    )
+
+
+@pytest.mark.requirement("sessions-hung-writer")
+def test_nobody_waits_long_for_a_writer_that_hangs_or_is_gone() -> None:
+    assert_reached(
+        "seconds to an answer while the writer is stopped, longest",
+        "seconds from the end of a writer to the next, longest",
+        "errors while 10 sessions search and 2 threads edit",
+        "errors when 40 sessions start at once without an index",
+        benchmark="docs-sessions",
+    )
