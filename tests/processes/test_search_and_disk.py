@@ -148,6 +148,18 @@ def test_a_hit_whose_text_is_gone_is_stale_and_has_no_lines(root: Path, client: 
 
 
 @pytest.mark.requirement("hit-also")
+def test_each_place_is_named_once(git_repository: Callable[..., GitRepository]) -> None:
+    """The parts of a long line can have the same text, and are all in that line."""
+    root = git_repository(
+        {"long.md": "# T\n\n" + "ab " * 8_000 + "\n", "other.md": "# T\n\n" + "ab " * 8_000 + "\n"}
+    ).path
+    hits = found(printed("search", "ab", "-k", "50", cwd=root))
+    assert len(hits) > 1
+    for hit in hits:
+        assert hit.also in (None, "long.md:3-3", "other.md:3-3")
+
+
+@pytest.mark.requirement("hit-also")
 @pytest.mark.requirement("hit-rechecked")
 def test_of_identical_chunks_only_those_that_are_still_there_are_named(
     git_repository: Callable[..., GitRepository],

@@ -176,7 +176,7 @@ class Reader:
                     trail=chunk.trail,
                     score=self._embed_now(store, chunk, encoder, query) if unknown else similarity,
                     text=chunk.text,
-                    also=tuple(self._also(store, chunk)),
+                    also=tuple(self._also(store, chunk, place)),
                 )
             )
         return hits
@@ -187,14 +187,17 @@ class Reader:
             self._suspect(chunk.path)
         return place
 
-    def _also(self, store: Store, chunk: ChunkRow) -> Iterator[Location]:
-        named = 0
+    def _also(self, store: Store, chunk: ChunkRow, place: Place) -> Iterator[Location]:
+        """Yield where a chunk's text stands besides; parts of one long line share its place."""
+        named = {Location(chunk.path, place.start, place.end)}
         for other in store.identical_chunks(chunk.content_key):
-            if named == MAX_ALSO:
+            if len(named) > MAX_ALSO:
                 return
-            if other.id != chunk.id and (place := self._place(other)) is not None and place.start is not None:
-                named += 1
-                yield Location(other.path, place.start, place.end)
+            if other.id != chunk.id and (there := self._place(other)) is not None and there.start is not None:
+                location = Location(other.path, there.start, there.end)
+                if location not in named:
+                    named.add(location)
+                    yield location
 
     def _embed_now(
         self, store: Store, chunk: ChunkRow, encoder: Encoder | None, query: NDArray[np.float32] | None
