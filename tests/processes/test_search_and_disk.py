@@ -10,7 +10,7 @@ import pytest
 
 from scree.docs.lease import INDEX_FOLDER, WriterLease
 from tests.oracle import PATIENCE_SECONDS, await_equal_to_fresh, content
-from tests.processes.mcp_client import Client, connected, note
+from tests.processes.mcp_client import Client, connected, found, note
 from tests.processes.programs import DEAF, printed, stand_in
 from tests.repositories import GitRepository
 from tests.waiting import eventually
