@@ -23,6 +23,10 @@ def test_what_no_share_takes_goes_to_the_best() -> None:
     assert allot([["x" * 30] * 3, ["z" * 90]], 100) == [3, 0]
 
 
+def test_a_long_first_line_does_not_cost_the_best_snippet_its_place() -> None:
+    assert allot([["x" * 90, "y"], ["z" * 9] * 9, ["z"] * 4], 101) == [1, 1, 1]
+
+
 @pytest.mark.requirement("scout-budget")
 @given(st.lists(st.lists(st.text("ab", max_size=30), min_size=1, max_size=20), max_size=10), st.integers(0, 400))
 def test_what_is_shown_always_fits_and_the_first_gets_something_if_it_can(
@@ -32,6 +36,8 @@ def test_what_is_shown_always_fits_and_the_first_gets_something_if_it_can(
     shown = [lines[:count] for lines, count in zip(snippets, counts, strict=True) if count]
     assert sum(map(size, shown)) <= budget
     assert all(0 <= count <= len(lines) for count, lines in zip(counts, snippets, strict=True))
+    if snippets and len(snippets[0][0]) <= budget:
+        assert counts[0] > 0
     if sum(map(size, snippets)) <= budget:
         assert counts == [len(lines) for lines in snippets]
 

@@ -28,8 +28,15 @@ MAX_RUN = 64
 # So many parts make one identifier; only generated text has more.
 MAX_PARTS = 16
 
-RUN = rf"[^\W_{CJK}]{{1,{MAX_RUN}}}"
-WORD = re.compile(rf"{RUN}(?:[._\-]+{RUN}){{0,{MAX_PARTS - 1}}}|[{CJK}]+|[{EMOJI}]")
+
+def _identifier(letters: str) -> str:
+    run = rf"[{letters}]{{1,{MAX_RUN}}}"
+    return rf"{run}(?:[._\-]+{run}){{0,{MAX_PARTS - 1}}}"
+
+
+WORD = re.compile(_identifier(rf"^\W_{CJK}") + f"|[{CJK}]+|[{EMOJI}]")
+# The same where all is ASCII, in half the time.
+ASCII_WORD = re.compile(_identifier("A-Za-z0-9"))
 LOWER = r"[^\W\d_A-Z]"
 PART = re.compile(rf"[A-Z]+s?(?!{LOWER})|[A-Z]?{LOWER}+|\d+")
 LOOSE_SEPARATOR = re.compile(r"(?<!\d)[._\-]+|[._\-]+(?!\d)")
@@ -54,9 +61,8 @@ def terms(text: str) -> list[str]:
 
 def words(text: str) -> list[str]:
     """Return what `text` is cut into before each piece gives its terms by `word_terms`."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-    found: list[str] = WORD.findall(text)
+    found: list[str]
+    found = ASCII_WORD.findall(text) if text.isascii() else WORD.findall(unicodedata.normalize("NFKC", text))
     return found
 
 

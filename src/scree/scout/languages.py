@@ -25,6 +25,7 @@ class Language:
         names: of its files that have no such suffix, whole.
         grammar: the tree-sitter grammar as `module:function`; empty without one.
         second_grammar: the language whose grammar is tried where this one's finds errors; empty for none.
+        second_sign: a regular expression; a line that starts so needs the second grammar, and the first is not tried.
         family: the languages with this word call each other.
         imports: how an import names a file, see `modules`; empty where we cannot tell.
         package: `directory` where the files of a folder see each other's names without an import; else empty.
@@ -37,6 +38,7 @@ class Language:
     names: tuple[str, ...] = ()
     grammar: str = ""
     second_grammar: str = ""
+    second_sign: str = ""
     family: str = ""
     imports: str = ""
     package: str = ""

@@ -11,7 +11,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +33,6 @@ TERMS = 2**32
 
 class PostingsWriter:
     """Collects postings file by file and writes them term by term."""
-
-    CREATE: ClassVar[str] = """
-CREATE TABLE postings (term INTEGER PRIMARY KEY, candidates BLOB NOT NULL);
-"""
 
     def __init__(self, folder: Path) -> None:
         """Prepare.

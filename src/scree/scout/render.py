@@ -22,8 +22,9 @@ def fitting(lines: Sequence[str], budget: int) -> int:
 def allot(snippets: Sequence[Sequence[str]], budget: int) -> list[int]:
     """Return how many lines of each snippet are shown, the best snippet first, in `budget` characters altogether.
 
-    Short snippets are shown whole; longer ones first get equal shares of what those leave, and then, the best first,
-    what is left of that. So one long class does not take the room of five functions.
+    Each gets its first line, the best first, as far as that goes. Short snippets are shown whole; longer ones get equal
+    shares of what those leave, and then, the best first, what is left of that. So one long class does not take the room
+    of five functions, and the best result is shown however long its first line is.
     """
     lengths = [_lengths(lines, budget) for lines in snippets]
     wanted = [
@@ -31,6 +32,10 @@ def allot(snippets: Sequence[Sequence[str]], budget: int) -> list[int]:
     ]
     share = _share(wanted, budget)
     counts, left = [0] * len(snippets), budget
+    for place, each in enumerate(lengths):
+        if each and each[0] <= left:
+            counts[place] = 1
+            left -= each[0]
     # Whatever an equal share allows; then what is left.
     for allowed in (share, budget):
         for place, each in enumerate(lengths):

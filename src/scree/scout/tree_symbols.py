@@ -133,15 +133,7 @@ def tree_outline(source: str, language: Language) -> Outline:
     # The parser ends lines at LF alone, and reads bytes: a lone surrogate has none. Kotlin's looks for the end of an
     # annotation's line for ever where the last line has none.
     text = unix_line_ends(source).encode("utf-8", "replace") + b"\n"
-    grammar = _grammar(language.name)
-    root = _parse(text, grammar)
-    errors = _error_bytes(root)
-    if errors and language.second_grammar:
-        second = _grammar(language.second_grammar)
-        second_root = _parse(text, second)
-        second_errors = _error_bytes(second_root)
-        if second_errors < errors:
-            grammar, root, errors = second, second_root, second_errors
+    grammar, root, errors = _best_parse(text, _grammars(source, language))
     found = _Found(text) if root is None or errors == math.inf else _search(root, text, grammar)
     # Macros can hide a namespace's end, and most of a good file is an error; its functions are found all the same.
     if errors > MAX_ERROR_SHARE * len(text) and not found.symbols:
@@ -149,6 +141,28 @@ def tree_outline(source: str, language: Language) -> Outline:
     lines = split_lines(source)
     definitions, spans = _nest(_ranges(found, lines), lines)
     return assemble(source, definitions, _calls(found, definitions, spans), found.imports)
+
+
+def _grammars(source: str, language: Language) -> list[str]:
+    """Return the names of the grammars to try, the likelier first."""
+    if not language.second_grammar:
+        return [language.name]
+    if re.search(f"^(?:{language.second_sign})", source, re.MULTILINE):
+        return [language.second_grammar]
+    return [language.name, language.second_grammar]
+
+
+def _best_parse(text: bytes, names: Sequence[str]) -> tuple[_Grammar, tree_sitter.Node | None, float]:
+    """Parse with one grammar after the other until there is no error; return the best, its root and bytes in error."""
+    parses = []
+    for name in names:
+        grammar = _grammar(name)
+        root = _parse(text, grammar)
+        errors = _error_bytes(root)
+        parses.append((grammar, root, errors))
+        if not errors:
+            break
+    return min(parses, key=lambda parse: parse[2])
 
 
 def _parse(text: bytes, grammar: _Grammar) -> tree_sitter.Node | None:

@@ -74,7 +74,7 @@ class Disk:
         self.warnings: list[str] = []
         self._root = root
         self._known = known
-        self._lines: dict[str, list[str] | ScreeError] = {}
+        self._lines: dict[str, list[str] | ChangedFileError] = {}
 
     def snippet(self, entry: Entry) -> Snippet:
         """Return a candidate with its lines.
@@ -82,20 +82,19 @@ class Disk:
         Raises:
             ChangedFileError: its file is not as it was indexed, gone, or not to be read.
         """
-        lines = self._lines.get(entry.path)
-        if lines is None:
-            try:
-                lines = self._read(entry)
-            except ChangedFileError as error:
-                lines = error
-                self.warnings.append(str(error))
-            self._lines[entry.path] = lines
-        if isinstance(lines, ScreeError):
-            raise lines
-        if not 1 <= entry.start_line <= entry.end_line <= len(lines):
-            raise ChangedFileError(
-                f'"{printable(entry.path)}" has no such lines: the index is damaged; build it again.'
-            )
+        known = self._lines.get(entry.path)
+        if isinstance(known, ChangedFileError):
+            raise known
+        try:
+            lines = self._read(entry) if known is None else known
+            if not 1 <= entry.start_line <= entry.end_line <= len(lines):
+                shown = printable(entry.path)
+                raise ChangedFileError(f'"{shown}" has no such lines: the index is damaged; build it again.')
+        except ChangedFileError as error:
+            self.warnings.append(str(error))
+            self._lines[entry.path] = error
+            raise
+        self._lines[entry.path] = lines
         return Snippet(entry, tuple(lines[entry.start_line - 1 : entry.end_line]))
 
     def _read(self, entry: Entry) -> list[str]:
